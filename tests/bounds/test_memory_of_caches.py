@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import threading
@@ -29,6 +30,7 @@ from astraflow.scheduler.plans import Plans
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import FactSegment, PlanRow, RunRow
 from tests.definitions import node, workflow
+from tests.processes.waiting import until_seen
 from tests.unit.plans import AT, make_plan, start
 
 MIB = 1024**2
@@ -138,3 +140,18 @@ async def test_a_large_ended_run_is_folded_beside_the_loop(
     kept = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
     assert (await kept.run(row(1))).status == "succeeded"
     assert [one != threading.get_ident() for one in threads] == [is_beside]
+
+
+async def test_a_run_that_fits_no_cache_is_held_for_its_reader_and_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ended_runs, "HELD_S", 0.2)
+    store: Any = RunsOfOneSize(ended_runs.LARGEST_BYTES)
+    kept = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
+    first, second = await asyncio.gather(kept.run(row(1)), kept.run(row(1)))
+    assert first is second is await kept.run(row(1))
+    assert len(kept._cache) == 0
+    other = await kept.run(row(2))
+    assert await kept.run(row(2)) is other
+    assert await kept.run(row(1)) is not first, "one at a time is held"
+    await until_seen(lambda: kept._held._held is None)

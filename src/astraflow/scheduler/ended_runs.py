@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CACHE_BYTES: Final = 32 * 1024**2
 """What ended runs take that are kept for the next reader, with their plans, parameters and results."""
 LARGEST_BYTES: Final = CACHE_BYTES // 2
+HELD_S: Final = 10.0
 INLINE_BYTES: Final = 256 * 1024
 """Facts that are folded at once; more are folded beside what the scheduler does for others."""
 RUN_BYTES: Final = 3_000
@@ -51,7 +52,8 @@ class EndedRuns:
         self._store = store
         self._plans = plans
         self._cache: ByteCache[str, RunRecord] = ByteCache(CACHE_BYTES, LARGEST_BYTES)
-        self._large = asyncio.Lock()
+        self._held = HeldRun()
+        self._turn = asyncio.Lock()
 
     async def facts(self, run_id: RunId) -> list[Fact]:
         """All facts of a run, in order."""
@@ -68,22 +70,62 @@ class EndedRuns:
 
     async def run(self, row: RunRow) -> RunRecord:
         """A stored run, folded."""
-        known = self._cache.find(row.run_id)
+        known = self._cache.find(row.run_id) or self._held.find(row.run_id)
         if known is not None:
             return known
         plan = await self._plans.find(row.plan_id)
         bodies = await self._bodies(row.run_id)
         size = sum(map(len, bodies))
-        if size <= INLINE_BYTES:
-            run = _folded(plan, bodies)
-        else:
-            # One after another: a run of 100,000 tasks takes 100 MB while it is read.
-            async with self._large:
-                run = await asyncio.to_thread(_folded, plan, bodies)
-        if run.is_terminal:
-            size += plan_bytes(plan) + RUN_BYTES + TASK_BYTES * len(run.tasks)
-            self._cache.put(row.run_id, run, size)
+        if size > INLINE_BYTES:
+            return await self._large_run(row.run_id, plan, bodies, size)
+        run = _folded(plan, bodies)
+        self._keep(row.run_id, run, size)
         return run
+
+    async def _large_run(
+        self, run_id: RunId, plan: Plan, bodies: list[bytes], size: int
+    ) -> RunRecord:
+        """Folded beside the loop, and one after another: a run of 100,000 tasks takes 100 MB."""
+        async with self._turn:
+            run = self._cache.find(run_id) or self._held.find(run_id)
+            if run is None:
+                run = await asyncio.to_thread(_folded, plan, bodies)
+                self._keep(run_id, run, size)
+        return run
+
+    def _keep(self, run_id: RunId, run: RunRecord, size: int) -> None:
+        if not run.is_terminal:
+            return
+        size += plan_bytes(run.plan) + RUN_BYTES + TASK_BYTES * len(run.tasks)
+        if size <= LARGEST_BYTES:
+            self._cache.put(run_id, run, size)
+        else:
+            self._held.put(run_id, run)
+
+
+class HeldRun:
+    """The last run that was too large for the cache, until nobody has asked for it for a while: whoever reads the items
+    of a map asks for one page after another."""
+
+    def __init__(self) -> None:
+        self._held: tuple[RunId, RunRecord] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def find(self, run_id: RunId) -> RunRecord | None:
+        if self._held is None or self._held[0] != run_id:
+            return None
+        run = self._held[1]
+        self.put(run_id, run)
+        return run
+
+    def put(self, run_id: RunId, run: RunRecord) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._held = (run_id, run)
+        self._timer = asyncio.get_running_loop().call_later(HELD_S, self._drop)
+
+    def _drop(self) -> None:
+        self._held = self._timer = None
 
 
 def _decoded(bodies: Iterable[bytes]) -> list[Fact]:
