@@ -144,3 +144,21 @@ def test_the_client_refuses_what_json_cannot_hold(value: object) -> None:
         requests.submit("id", {"a": value}, "key")
     with pytest.raises(errors.Refused):
         requests.validate_workflow(document)
+
+
+def test_what_the_list_of_items_says_is_what_other_commands_take(server: Up) -> None:
+    box = node(1, "container", "Box", map={"over": "=range(2)", "item": "row"})
+    inside = node(2, "echo", "Inside", parameters={"value": "=row * 10"}, parent=box["id"])
+    each = node(3, "echo", "Each", parameters={"value": "=item"}, map={"over": "=[row, 7]"})
+    each["parent"] = box["id"]
+    assert server.astra("run", "-", stdin=json.dumps(workflow(box, inside, each))).code == 0
+    run_id = server.astra("runs", "list", "--json").json["items"][0]["runId"]
+    rows = server.astra("runs", "items", run_id, "Box").out.splitlines()
+    scope = f"{rows[1].split(chr(9))[-1]}/{box['id']}:0"
+    for name in ("Inside", inside["id"]):
+        shown = server.astra("runs", "show", run_id, "--node", name, "--scope", scope, "--json")
+        assert shown.json["result"] == {"value": 10}
+    inner = server.astra("runs", "items", run_id, "Each", "--scope", scope, "--json")
+    assert [one["result"]["value"] for one in inner.json["items"]] == [1, 7]
+    lost = server.astra("runs", "show", run_id, "--node", "Nobody", "--scope", scope)
+    assert (lost.code, "no such node in this scope: Nobody" in lost.err) == (1, True)

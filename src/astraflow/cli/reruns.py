@@ -28,11 +28,16 @@ AtMost = Annotated[int, typer.Option(min=1, max=MAX_BULK, help="At most so many 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list the runs")]
 
 
-def find_node(run: Run, name: str) -> str:
-    """The id of a node that is named by its id or its label. Raises: NotFound."""
+def find_node(run: Run, name: str, scope: str | None = None) -> str:
+    """The id of a node that is named by its id or its label. Raises: NotFound.
+
+    `scope`: where it is. The run does not list what is inside of a workflow that it calls.
+    """
     try:
         return run.node(name).node_id
     except KeyError:
+        if scope is not None:
+            return name
         raise errors.NotFound(
             errors.RUN_NODE_NOT_FOUND, f"Run {run.run_id} has no node {name}"
         ) from None

@@ -85,7 +85,7 @@ def show(
     """Show a run with its nodes, or one node with its full result."""
     with Client() as client:
         if node is not None:
-            node_id = node if scope else find_node(client.runs.get(run_id), node)
+            node_id = find_node(client.runs.get(run_id), node, scope)
             if as_json:
                 show_json(client.perform(requests.get_node(run_id, node_id, scope=scope).raw()))
             else:
@@ -111,7 +111,7 @@ def items(
 ) -> None:
     """List the items of a map, in the order of its list."""
     with Client() as client:
-        node_id = node if scope else find_node(client.runs.get(run_id), node)
+        node_id = find_node(client.runs.get(run_id), node, scope)
     show_list(
         partial(scope_requests.list_items, run_id, node_id, scope=scope, status=status),
         kind=Node,
