@@ -85,6 +85,9 @@ def results_without_truth(told: Iterable[Told], truth: Truth) -> list[str]:
 
 
 def _unproved(told: Told, truth: Truth) -> Iterator[str]:
+    for node in told.items:
+        if node["type"] == "core.python" and place_of(node) not in told.keys:
+            yield f"{told.run_id}: nobody knows the place {place_of(node)}"
     for node in (*told.views[-1]["nodes"], *told.items):
         key = told.keys.get(place_of(node))
         if node["nodeId"] in told.asks.wrapped and node["status"] == "succeeded":

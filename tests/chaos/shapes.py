@@ -46,8 +46,8 @@ class Asks:
     """The decision for each node that waits for one."""
     signals: dict[str, str] = field(default_factory=dict)
     """The name of the signal that each node waits for."""
-    bodies: dict[str, int] = field(default_factory=dict)
-    """Nodes with a body of so many items."""
+    bodies: list[tuple[str, str]] = field(default_factory=list)
+    """Queries for the nodes inside of others: the node around them, and which of its bodies."""
     wrapped: dict[str, str] = field(default_factory=dict)
     """Hosts of middlewares: each call is a task of its own, which has its own key with this beginning."""
     undone_by: dict[str, str] = field(default_factory=dict)
@@ -177,7 +177,9 @@ class Drawing:
         count = self._rng.choice((1, 5, 12))
         key, each, policy = self._items(count)
         each["map"] = {"over": f"=range({count})", "concurrency": 4, "failurePolicy": policy}
-        self._note_items(each, each, key, count)
+        for item in range(count):
+            self.asks.bodies.append((each["id"], f"item={item}"))
+            self.keys[f"{each['id']} {each['id']}:{item}"] = f"{key}-{item}"
         return Part([each], each, each)
 
     def _container(self) -> Part:
@@ -187,13 +189,12 @@ class Drawing:
         box["map"] = {"over": f"=range({count})", "failurePolicy": policy}
         each["parent"] = box["id"]
         waits = node("core.wait", wait={"seconds": 0.5}, parent=box["id"])
-        self._note_items(box, each, key, count)
-        return Part([box, waits, each], box, box, [link(waits, each)])
-
-    def _note_items(self, owner: Json, each: Json, key: str, count: int) -> None:
-        self.asks.bodies[owner["id"]] = count
         for item in range(count):
-            self.keys[f"{each['id']} {owner['id']}:{item}"] = f"{key}-{item}"
+            # The item is the container, and the nodes are in it.
+            path = f"{box['id']}:{item}"
+            self.asks.bodies.append((box["id"], f"scope={path}"))
+            self.keys[f"{each['id']} {path}/{box['id']}:0"] = f"{key}-{item}"
+        return Part([box, waits, each], box, box, [link(waits, each)])
 
     def _wrapped(self) -> Part:
         key = uuid.uuid4().hex

@@ -129,7 +129,10 @@ def test_an_item_that_nothing_proves_is_found() -> None:
     told = _good()
     place = {"nodeId": NODE, "scopePath": f"{NODE}:3"}
     told.keys[f"{NODE} {NODE}:3"] = "other"
-    told.items.append({**place, "status": "succeeded", "attempt": 1})
+    shown = {**place, "type": "core.python", "status": "succeeded", "attempt": 1}
+    told.items.append(shown)
+    assert len(checkers.results_without_truth([told], TRUTH)) == 1
+    told.items[0] = {**shown, "scopePath": f"{NODE}:4"}
     assert len(checkers.results_without_truth([told], TRUTH)) == 1
 
 

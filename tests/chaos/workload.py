@@ -174,13 +174,11 @@ class Workload:
             if is_over:
                 break
             await asyncio.sleep(POLL_S)
-        for owner, count in told.asks.bodies.items():
-            for item in range(count):
-                await self._read_body(told, owner, item)
+        for owner, which in told.asks.bodies:
+            await self._read_body(told, f"/api/v1/runs/{told.run_id}/nodes/{owner}/body?{which}")
 
-    async def _read_body(self, told: Told, owner: str, item: int) -> None:
-        path = f"/api/v1/runs/{told.run_id}/nodes/{owner}/body"
-        answer = await self._api.ask("GET", path, params={"item": item})
+    async def _read_body(self, told: Told, path: str) -> None:
+        answer = await self._api.ask("GET", path)
         if answer.status_code == 200:
             told.items += (_slim_node(one, is_last=True) for one in answer.json()["nodes"])
         elif answer.status_code != 404:  # a node that was never begun has none
