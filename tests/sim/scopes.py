@@ -24,6 +24,7 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskLeased,
     TaskPassed,
+    TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
@@ -173,6 +174,7 @@ class _Opened:
         self.given = given
         self.items = [] if step.map is None else msgspec.json.decode(fact.items)
         self.is_closing = False
+        self.is_former = False  # its node was taken back, and has another body
         self.begun: set[int] = set()
 
     def holds(self, task: int) -> bool:
@@ -209,6 +211,9 @@ class ScopeChecker:
     def before(self, run_id: str, fact: Fact) -> None:
         if isinstance(fact, ScopeOpened):
             self._open(run_id, fact)
+        elif isinstance(fact, TaskRebuilt):
+            for scope in self._opened.get(run_id, ()):
+                scope.is_former |= scope.fact.task in fact.again
         elif isinstance(fact, ScopeClosing):
             self._owned(run_id, fact.task).is_closing = True
             self._world.sometimes("scope closed" if fact.error else "scope cancelled")
@@ -225,7 +230,7 @@ class ScopeChecker:
         assert node.control.body is not None
         given = msgspec.json.decode(fact.parameters)
         known = self._opened.setdefault(run_id, [])
-        if any(one.fact.task == fact.task for one in known):
+        if any(one.fact.task == fact.task and not one.is_former for one in known):
             raise Violation("I40", f"a body was opened twice: {run_id} {fact!r}")
         scope = _Opened(fact, node.control.body, given)
         known.append(scope)
@@ -238,7 +243,8 @@ class ScopeChecker:
         if scope is not None and isinstance(fact, TaskLeased):
             self._check_lease(run_id, fact, scope, home)
         if isinstance(fact, _TERMINAL) and fact.task == home:
-            owned = [one for one in self._opened.get(run_id, ()) if one.fact.task == fact.task]
+            known = self._opened.get(run_id, ())
+            owned = [one for one in known if one.fact.task == fact.task and not one.is_former]
             for one in owned:
                 self._check_end(run_id, fact, one)
 

@@ -59,6 +59,7 @@ class TaskModel:
         "attempt",
         "call",
         "failures",
+        "former",
         "is_lent",
         "is_terminal",
         "leased_to",
@@ -79,6 +80,7 @@ class TaskModel:
         self.lost = 0  # the newest attempt that is recorded as lost
         self.is_terminal = False
         self.result: Fact | None = None
+        self.former: Fact | None = None  # the last success, whatever came of it
 
 
 class StateChecker:
@@ -156,6 +158,13 @@ class StateChecker:
     def result_of(self, run_id: str, task: int) -> Fact | None:
         model = self.tasks.get((run_id, task))
         return model.result if model is not None else None
+
+    def given_by(self, run_id: str, task: int, is_call: bool) -> Fact | None:
+        """What a task has for those downstream; a call goes on with what its chain was given."""
+        model = self.tasks.get((run_id, task))
+        if model is None or not is_call or isinstance(model.result, _LIVE):
+            return None if model is None else model.result
+        return model.former
 
     def _number(self, one: NumberedFact) -> None:
         expected = self.next_event.get(one.run_id, 1)
@@ -267,7 +276,8 @@ class StateChecker:
         is_plain = self._plan(run_id).features.isdisjoint(joins)
         if is_plain:
             for parent in [base + one for one in plan.parents[home]]:
-                is_done = isinstance(self.result_of(run_id, parent), _LIVE)
+                is_call = model.call is not None
+                is_done = isinstance(self.given_by(run_id, parent, is_call), _LIVE)
                 is_open = is_done and not self.tasks[run_id, parent].is_terminal
                 if not is_done or (is_open and model.call is None):
                     raise Violation("I9", f"{run_id}.{fact.task} was leased before {parent}")
@@ -287,14 +297,19 @@ class StateChecker:
         # What was committed by now is what the attempt must be given (a task that joins `any` starts
         # before the rest of its upstream ends).
         upstream = plan.parents[home] if node is plan.nodes[home] else ()
+        is_call = model.call is not None
         dead = {
             edge.source
             for edge in plan.nodes[home].edges_in
             if edge.is_conditional
             and edge.kind != "error"
             and not self.conditions.holds(run_id, edge)
+            # What a chain was given stays, also when its source is skipped the next time.
+            and not (is_call and not isinstance(self.result_of(run_id, base + edge.source), _LIVE))
         }
-        results = {one: self.result_of(run_id, base + one) for one in upstream if one not in dead}
+        results = {
+            one: self.given_by(run_id, base + one, is_call) for one in upstream if one not in dead
+        }
         self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
         worker = (tenant, fact.worker)
         self.held[worker] = self.held.get(worker, 0) + 1
@@ -331,6 +346,8 @@ class StateChecker:
     def _end(self, fact: TaskFact, model: TaskModel) -> None:
         model.is_terminal = True
         model.result = fact
+        if isinstance(fact, _LIVE):
+            model.former = fact
         if isinstance(fact, TaskFailed):
             model.failures += 1
             if model.failures > 1:

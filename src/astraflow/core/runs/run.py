@@ -109,7 +109,9 @@ class Task:
         self.started_at: int | None = None
         self.finished_at: int | None = None
         self.result: msgspec.Raw | None = None
-        self.former: msgspec.Raw | None = None  # while it runs anew: the result that was taken back
+        self.former: msgspec.Raw | None = (
+            None  # the result that was taken back, until there is another
+        )
         self.artifacts: Sequence[ArtifactRef] = ()
 
     @property

@@ -69,6 +69,7 @@ from astraflow.core.runs.joins import edges_live, resolve_children, take_decisio
 from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     BACKOFF,
+    LIVE,
     PASSED,
     REFUSED,
     SUCCEEDED,
@@ -327,7 +328,8 @@ def fold(run: RunRecord, fact: Fact) -> None:
     if run.takes_back and task.is_waiting and task.call is None and task.scope is None:
         _wait_again(run, fact.task)
     if type(task.state) in TERMINAL:
-        task.former = None
+        if type(task.state) in LIVE:
+            task.former = None
         run.open_tasks -= 1
         if task.call is not None:
             for caller in run.callers_of(fact.task):

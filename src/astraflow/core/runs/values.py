@@ -118,9 +118,18 @@ def _names_in(scope: Scope, item: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def results_of(run: RunRecord, index: int) -> dict[str, Any] | None:
-    """The committed results of a task; while it runs anew, those that were taken back."""
-    raw = run.tasks[index].result or run.tasks[index].former
+def _raw_results(run: RunRecord, index: int, is_under_way: bool = False) -> msgspec.Raw | None:
+    """The committed results of a task; while it runs anew, those that were taken back. A chain that is under way has
+    them also if the task did not succeed again: it goes on with what it was given."""
+    task = run.tasks[index]
+    if task.result is None and (is_under_way or not task.is_terminal):
+        return task.former
+    return task.result
+
+
+def results_of(run: RunRecord, index: int, is_under_way: bool = False) -> dict[str, Any] | None:
+    """The same, decoded."""
+    raw = _raw_results(run, index, is_under_way)
     if raw is None:
         return None
     results: dict[str, Any] = msgspec.json.decode(raw)
@@ -129,8 +138,7 @@ def results_of(run: RunRecord, index: int) -> dict[str, Any] | None:
 
 def _read_results(run: RunRecord, index: int) -> Any:
     """The results as expressions read them: what is stored by reference cannot be looked into."""
-    raw = run.tasks[index].result or run.tasks[index].former
-    results = results_of(run, index)
+    raw, results = _raw_results(run, index), results_of(run, index)
     return with_stored_values(results) if raw is not None and VALUE_MARK in bytes(raw) else results
 
 
@@ -163,13 +171,14 @@ def bind_parameters(run: RunRecord, index: int, node: PlanNode) -> bytes:
         assert scope is not None, "an item is in the scope of its map"
         return _bind_item(run, index, node, scope)
     base = 0 if scope is None else scope.base_of(index)
+    is_under_way = run.tasks[index].is_held
 
     def results(source: int) -> dict[str, Any] | None:
         if source == OUTER:
             assert scope is not None, "only a node inside of a container is given something by it"
             outer: dict[str, Any] = msgspec.json.decode(scope.parameters)
             return outer
-        return results_of(run, base + source)
+        return results_of(run, base + source, is_under_way)
 
     return bind(
         node,
