@@ -253,7 +253,12 @@ async def test_a_node_says_what_it_was_given_and_by_which_package() -> None:
 
 async def test_parameters_that_are_too_large_are_left_out_and_said_to_be() -> None:
     async with serving() as rig, rig.worker() as worker:
-        run_id = await started(rig, inputs={"n": "x" * 1_100_000})
-        await worker.tasks(NODE_A, NODE_C)
+        parameters = {"value": ["=inputs.n", "=inputs.n"]}
+        nodes = [{"id": NODE_C, "type": "core.echo", "parameters": parameters}]
+        document = definition(nodes=nodes, edges=[], inputs={"n": {}})
+        inputs = {"n": "x" * 600_000}
+        answer = await rig.post(RUNS, json={"workflow": document, "inputs": inputs})
+        run_id = answer.json()["runId"]
+        await worker.tasks(NODE_C)
         node = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_C}")).json()
         assert (node["parameters"], node["parametersTruncated"]) == (None, True)

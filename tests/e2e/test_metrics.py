@@ -71,6 +71,10 @@ def _happen(site: System, folder: Path, port: int) -> None:
     fails_once = node("core.fail", parameters={"message": "once", "times": 1}, retry=again)
     assert site.rest.run(workflow(fails_once))["status"] == "succeeded"
     assert site.rest.http.get("/api/v1/events", params={"runId": waiting}).status_code == 200
+    hooked = workflow(node("core.noop", "h"), triggers=[{"type": "webhook"}])
+    assert site.rest.http.post("/api/v1/workflows", json=hooked).status_code == 201
+    (hook,) = site.rest.get(f"workflows/{hooked['id']}/triggers")["items"]
+    assert site.rest.http.post(hook["hookPath"], json={}).status_code == 202
     site.rest.publish(write_adapter(folder / "demo", "demo", "say", ADAPTER))
     site.rest.install("demo", "1.0.0")
     with worker.frozen():
