@@ -20,7 +20,8 @@ def note_value(view: View, command: NoteValue) -> None:
         view.decide(run, Collect(command.task, None, command.problem))
         return
     node_id = run.tasks[command.task].node.node_id
-    resource_id = f"{run.run_id}/{node_id}.{command.task}"
+    # By the first task of the body: a map that is made again has another body, and another value.
+    resource_id = f"{run.run_id}/{node_id}.{run.scopes[command.task].first}"
     if view.resources.find(run.tenant, resource_id, SCHEDULER_ID) is None:
         record = ResourceRecord(
             tenant=run.tenant,
