@@ -211,3 +211,96 @@ def test_a_repeated_run_reads_what_the_first_one_stored(system: System) -> None:
     assert again["status"] == "succeeded", nodes
     assert nodes["measure"]["result"] == {"result": measured(100_000)}
     assert nodes["make"]["attempt"] == 0
+
+
+# -- maps over stored lists ----------------------------------------------------------------------
+
+
+def mapping(code: str, over: str = "=nodes.make.results.result", **more: Any) -> dict[str, Any]:
+    """A list is made on one worker, a map goes over it on the other, and the results are added up."""
+    maker = python("make", code, "left")
+    each = python("each", "def main(row): return len(row['text']) + row['n']", "right", row="=item")
+    each["map"] = {"over": over}
+    count = python("count", "def main(rows): return [len(rows), sum(rows)]", "right")
+    count["parameters"]["inputs"] = {"rows": []}
+    count["ui"] = {"inputPorts": [{"key": "rows", "binding": {"path": "parameters.inputs.rows"}}]}
+    port = {
+        "source": {"node": each["id"], "port": "result"},
+        "target": {"node": count["id"], "port": "rows"},
+    }
+    return workflow(maker, each, count, edges=[link(maker, each), port], **more)
+
+
+ROWS = "def main(): return [{'n': n, 'text': 'ü\\n' * 5_000} for n in range(40)]"
+COUNTED = [40, 40 * 10_000 + sum(range(40))]
+
+
+def test_a_map_goes_over_a_list_that_is_stored(system: System) -> None:
+    view = system.rest.run(mapping(ROWS))
+    nodes = {one["label"]: one for one in view["nodes"]}
+    assert view["status"] == "succeeded", nodes
+    assert "resourceRef" in nodes["make"]["result"]["result"]
+    assert nodes["count"]["result"] == {"result": COUNTED}
+    assert nodes["each"]["items"]["succeeded"] == 40
+
+
+def test_a_map_over_a_stored_value_that_is_no_list_fails_by_name(system: System) -> None:
+    view = system.rest.run(mapping("def main(): return {'result': {'a': 'x' * 100_000}}"))
+    assert view["status"] == "failed"
+    assert view["error"]["code"] == "E.TASK.INPUT_INVALID"
+    assert "no list but an object" in view["error"]["message"]
+
+
+def test_a_list_whose_blob_store_is_away_is_read_when_it_is_back(system: System) -> None:
+    definition = mapping(ROWS)
+    stop = node("core.signal", "stop", signal={"name": "go"})
+    maker, each, _ = definition["nodes"]
+    definition["nodes"].append(stop)
+    definition["edges"] = [
+        link(maker, stop),
+        link(stop, each),
+        *(one for one in definition["edges"] if one["source"]["node"] != maker["id"]),
+    ]
+    run_id = system.rest.submit(definition)
+    system.until(lambda: system.rest.nodes(run_id)["stop"]["status"] == "waiting", "the wait")
+    blobs, away = system.data / "blobs", system.data / "blobs.away"
+    blobs.rename(away)
+    blobs.write_text("no folder")
+    system.rest.http.post(f"/api/v1/runs/{run_id}/signals/go", json={}).raise_for_status()
+
+    def waits() -> dict[str, Any] | None:
+        waiting: dict[str, Any] | None = system.rest.nodes(run_id)["each"].get("waitingFor")
+        return waiting
+
+    reason = system.until(waits, "a map that waits for its list")
+    assert reason["kind"] == "resource"
+    system.scheduler.kill()
+    blobs.unlink()
+    away.rename(blobs)
+    system.start()  # the next scheduler asks for it again
+    view = system.rest.finished(run_id)
+    nodes = {one["label"]: one for one in view["nodes"]}
+    assert view["status"] == "succeeded", nodes
+    assert nodes["count"]["result"] == {"result": COUNTED}
+
+
+def test_a_list_that_is_gone_is_made_again_where_the_map_says_so(system: System) -> None:
+    definition = mapping(ROWS)
+    stop = node("core.signal", "stop", signal={"name": "go"})
+    _, each, _ = definition["nodes"]
+    each["onResourceLost"] = "rebuild"
+    definition["nodes"].append(stop)
+    definition["edges"].append(link(stop, each))
+    run_id = system.rest.submit(definition)
+    system.until(
+        lambda: system.rest.nodes(run_id)["make"]["status"] == "succeeded", "the end of the maker"
+    )
+    for one in (system.data / "blobs").rglob("*"):
+        if one.is_file() and "artifacts" in str(one):
+            one.unlink()
+    system.rest.http.post(f"/api/v1/runs/{run_id}/signals/go", json={}).raise_for_status()
+    view = system.rest.finished(run_id)
+    nodes = {one["label"]: one for one in view["nodes"]}
+    assert view["status"] == "succeeded", nodes
+    assert nodes["make"]["attempt"] == 2
+    assert nodes["count"]["result"] == {"result": COUNTED}

@@ -94,6 +94,7 @@ class Serving:
         self._ownership = ownership
         self._time = ConfirmedTime(parts.clock)
         self._heads_log = AuditHeadLog()
+        self._sweeping = asyncio.Lock()
         self.is_full = False
         """Whether the store has passed its bound: then it takes no new run."""
 
@@ -143,7 +144,12 @@ class Serving:
 
     async def sweep(self) -> None:
         """Remove what is past its retention, and see whether there is room for more."""
-        parts = self._parts
+        async with (
+            self._sweeping
+        ):  # of two at once the later one must have the last word about the room
+            await self._sweep_once(self._parts)
+
+    async def _sweep_once(self, parts: Parts) -> None:
         while True:
             swept = await parts.store.sweep(self.claim, parts.retention, self._time.wall_ms())
             if not swept.more:

@@ -20,6 +20,7 @@ from astraflow.core.engine.effects import (
     Effect,
     EndPush,
     LearnManifest,
+    ReadList,
     ReplyToCaller,
     SendDispatch,
     SendExport,
@@ -100,6 +101,9 @@ class ShellEffects:
         elif isinstance(effect, StoreValue):
             assert self._values is not None, "whoever runs maps stores what they collect"
             self._values.store(effect)
+        elif isinstance(effect, ReadList):
+            assert self._values is not None, "whoever runs maps reads their lists"
+            self._values.read(effect)
         elif isinstance(effect, Activated):
             assert self._blobs is not None, "only what is published is activated"
             self._blobs.repository.note_active(effect.active)

@@ -17,7 +17,7 @@ from astraflow.core.fleet.tenants import TenantPolicy
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import NodeId, RunId, TaskId
 from astraflow.core.runs.accept import ReusedResults
-from astraflow.core.runs.facts import RunTrace, SignalKey
+from astraflow.core.runs.facts import RunTrace, SignalKey, TaskFailure
 from astraflow.core.workflow.plan import Plan
 
 
@@ -260,6 +260,16 @@ class NoteValue(OperatorCommand, frozen=True, kw_only=True):
     size_bytes: int
     blob: str | None
     problem: str = ""
+
+
+class NoteList(OperatorCommand, frozen=True, kw_only=True):
+    """The stored list of a map has been read, or cannot be: then there is a `failure`."""
+
+    run_id: RunId
+    task: int
+    resource_id: str
+    items: bytes = b""
+    failure: TaskFailure | None = None
 
 
 # -- packages ------------------------------------------------------------------------------------

@@ -139,6 +139,16 @@ class StoreValue(_Effect, frozen=True):
     value: bytes
 
 
+class ReadList(_Effect, frozen=True):
+    """Read the stored list of a map from its copy, and say what it is (`NoteList`). Without a copy it is lost."""
+
+    tenant: str
+    run_id: RunId
+    task: int
+    resource_id: str
+    copy: str | None
+
+
 class Activated(_Effect, frozen=True):
     """Another version of a package is active."""
 
@@ -164,6 +174,7 @@ ShellEffect = (
     | LearnManifest
     | CopyFailed
     | StoreValue
+    | ReadList
     | Activated
     | AnswerCallback
     | EndPush

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.callbacks import on_callback
-from astraflow.core.engine.collected import note_value
 from astraflow.core.engine.commands import (
     ActivateVersion,
     CancelRun,
@@ -43,6 +42,7 @@ from astraflow.core.engine.commands import (
     ForgetWorker,
     KeepAudit,
     NoteCopy,
+    NoteList,
     NoteValue,
     OperatorCommand,
     RebindRun,
@@ -61,6 +61,7 @@ from astraflow.core.engine.commands import (
 )
 from astraflow.core.engine.effects import ShellEffect
 from astraflow.core.engine.intake import cancel_run, submit_run
+from astraflow.core.engine.map_values import note_list, note_value
 from astraflow.core.engine.messages import decide_approval, send_signal
 from astraflow.core.engine.operations import (
     drain_worker,
@@ -156,6 +157,7 @@ _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = 
     ExportResource: export_resource,
     ExtendResource: extend_resource,
     NoteCopy: note_copy,
+    NoteList: note_list,
     NoteValue: note_value,
     RebindRun: rebind_run,
     SendSignal: send_signal,

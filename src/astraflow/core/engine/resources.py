@@ -193,7 +193,7 @@ def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
         run, task = view.runs.find_waiting(entry.run_id, entry.task), entry.task
         refs = () if run is None else refs_of(run, task)
         if run is not None and any(ref.resource_id == resource_id for ref in refs):
-            _lose(view, run, task, resource_id, cause)
+            lose_task(view, run, task, resource_id, cause)
 
 
 def _waiting_for(view: View, tenant: str, worker_id: str) -> list[Entry]:
@@ -224,7 +224,7 @@ def lose_pinned(view: View, demand: Demand) -> None:
             view.queue.forget(run.run_id, entry.task)
             view.enqueue(run, entry.task, 0.0)
         else:
-            _lose(view, run, entry.task, pinned[0].resource_id, cause)
+            lose_task(view, run, entry.task, pinned[0].resource_id, cause)
 
 
 def _unpin_if_copied(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> bool:
@@ -262,7 +262,8 @@ def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
             view.decide(run, Fail(task, error))
 
 
-def _lose(view: View, run: RunRecord, task: int, resource_id: str, cause: str) -> None:
+def lose_task(view: View, run: RunRecord, task: int, resource_id: str, cause: str) -> None:
+    """What a waiting task needs is gone: have it made again, or fail the task, as its node says."""
     view.queue.forget(run.run_id, task)
     if rebuilds(view, run, task):
         view.count("resource made again")

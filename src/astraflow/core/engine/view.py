@@ -15,7 +15,7 @@ from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lo
 from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
-from astraflow.core.engine.effects import AskWorker, EndPush, SendStop, StoreValue
+from astraflow.core.engine.effects import AskWorker, EndPush, ReadList, SendStop, StoreValue
 from astraflow.core.engine.placement_notes import PlacementNotes
 from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
@@ -59,6 +59,7 @@ from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import CallOpened, ScopeOpened
 from astraflow.core.runs.keys import affinity_of, concurrency_key, next_affinity
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_opening import awaited_list
 from astraflow.core.runs.scope_rules import collected_list
 from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
@@ -247,6 +248,9 @@ class View:
     def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
         node = run.tasks[task].node
+        if node.control is not None:
+            self._read_list(run, task)
+            return
         try:
             parameters, refs = bind_task(run, task)
             hint = node.affinity if node.affinity is None else next_affinity(run, task)
@@ -278,6 +282,15 @@ class View:
             lock=lock,
             affinity=hint,
         )
+
+    def _read_list(self, run: RunRecord, task: int) -> None:
+        """A map waits for its list: no worker has to do anything about it."""
+        resource_id = awaited_list(run, task)
+        assert resource_id is not None, "a node of the scheduler is queued for nothing else"
+        holders = self.resources.holders(run.tenant, resource_id)
+        copy = next((one.blob for one in holders if one.blob is not None), None)
+        effect = ReadList(run.tenant, run.run_id, task, resource_id, copy)
+        self.batch.effects.append(effect)
 
     def sticky_worker(self, tenant: str, hint: AffinityHint) -> str | None:
         """The one worker that a task must go to for its affinity key, whoever else could run it."""

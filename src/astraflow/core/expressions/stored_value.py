@@ -1,8 +1,8 @@
 """Values that are stored by reference, because they are too large for a result.
 
 A result has a reference in their place: `{"resourceRef": {"resourceId": …, "type": "astraflow.value", …}}`. The worker
-of a node that is given one reads the value before the handler sees its parameters. The scheduler never reads it: an
-expression can hand it on whole, and nothing else.
+of a node that is given one reads the value before the handler sees its parameters. An expression can hand it on whole,
+and nothing else: the scheduler reads such a value only if it is the list of a map.
 """
 
 from __future__ import annotations
@@ -31,6 +31,15 @@ def is_stored_value(value: Any) -> bool:
         return False
     ref = value.get(_KEY)
     return isinstance(ref, Mapping) and ref.get("type") == VALUE_TYPE
+
+
+def stored_resource(value: Any) -> str | None:
+    """The id of the resource that a value is stored as, if it is."""
+    ref = value.resource_ref if isinstance(value, StoredValue) else None
+    if ref is None and is_stored_value(value):
+        ref = value[_KEY]
+    resource_id = None if ref is None else ref.get("resourceId")
+    return resource_id if isinstance(resource_id, str) else None
 
 
 def with_stored_values(value: Any) -> Any:

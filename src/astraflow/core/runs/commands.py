@@ -164,6 +164,14 @@ class Approve(RunCommand, frozen=True):
     values: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class TakeList(RunCommand, frozen=True):
+    """The list of a map that was stored by reference has been read."""
+
+    task: int
+    resource_id: str
+    items: msgspec.Raw
+
+
 class Withdraw(RunCommand, frozen=True):
     """The dispatch was not acknowledged in time: take it back, but only on proof."""
 

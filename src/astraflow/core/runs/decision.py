@@ -31,7 +31,8 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.joins import is_handled
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.scope_rules import advance_scope, open_scope
+from astraflow.core.runs.scope_opening import open_scope
+from astraflow.core.runs.scope_rules import advance_scope
 from astraflow.core.runs.states import Failed, Leased, Stopping
 from astraflow.core.runs.transitions import fold
 

@@ -41,6 +41,7 @@ from astraflow.core.runs.commands import (
     RunCommand,
     Start,
     StopOverdue,
+    TakeList,
     TimeOut,
     Wait,
     Withdraw,
@@ -78,6 +79,7 @@ from astraflow.core.runs.retry import (
     retry_delay_s,
 )
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_opening import take_list
 from astraflow.core.runs.scope_rules import collect, end_scope_time
 from astraflow.core.runs.states import (
     ATTEMPTED,
@@ -514,6 +516,11 @@ def _receive_signal(decision: Decision, command: ReceiveSignal) -> None:
     advance(decision)
 
 
+def _take_list(decision: Decision, command: TakeList) -> None:
+    take_list(decision, command)
+    advance(decision)
+
+
 def _end_wait(decision: Decision, command: EndWait) -> None:
     """The time of a task that the scheduler itself carries out has come."""
     if isinstance(decision.run.tasks[command.task].state, Opened):
@@ -546,6 +553,7 @@ _HANDLERS: Final[dict[type[RunCommand], Callable[[Decision, Any], None]]] = {
     StopOverdue: _stop_overdue,
     EndWait: _end_wait,
     Collect: collect,
+    TakeList: _take_list,
     ReceiveSignal: _receive_signal,
     Approve: approve,
 }

@@ -2,7 +2,7 @@
 
 Rule 1: such a node holds no slot and no lease. It begins by adding the tasks of its body to the run, and ends after the
         last of them.
-Rule 2: what it was given is part of the fact that opens it: what happens upstream later changes nothing inside.
+Rule 2: how it begins is in `scope_opening`.
 Rule 3: a failure inside that no error edge takes up is a failure of its item. Policy `stop` closes the scope at once,
         `finish` lets everything inside end; both fail the node. `collect` (maps only) puts null in the place of the
         result and lists the error.
@@ -18,16 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.expressions import ExpressionError, compile_expression
-from astraflow.core.expressions.budget import kind_of
-from astraflow.core.expressions.stored_value import with_stored_values
 from astraflow.core.runs.calls import end_call, end_calls
-from astraflow.core.runs.conditions import expression_failure
-from astraflow.core.runs.consequences import StoreCollected, UnqueueTask, WatchParked
+from astraflow.core.runs.consequences import StoreCollected, UnqueueTask
 from astraflow.core.runs.facts import (
-    RunStarted,
     ScopeClosing,
-    ScopeOpened,
     TaskCancelled,
     TaskDecided,
     TaskFailed,
@@ -35,123 +29,22 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.joins import is_handled
 from astraflow.core.runs.states import LIVE, Failed, Opened
-from astraflow.core.runs.value_checks import input_failure
-from astraflow.core.runs.values import bind_parameters, names_of, results_of
-from astraflow.core.workflow.bindings import MISSING, read, write
-from astraflow.core.workflow.maps import ERRORS
+from astraflow.core.runs.values import results_of
+from astraflow.core.workflow.bindings import MISSING, write
+from astraflow.core.workflow.maps import ERRORS, collected
 from astraflow.core.workflow.plan import read_port
-from astraflow.core.workflow.problems import InvalidDocument
-from astraflow.core.workflow.run_inputs import take_inputs
 
 if TYPE_CHECKING:
     from astraflow.core.runs.commands import Collect
     from astraflow.core.runs.decision import Decision
     from astraflow.core.runs.run import RunRecord
     from astraflow.core.runs.scopes import Scope
-    from astraflow.core.workflow.plan import BodyStep, MapStep
 
-MAX_ITEMS: Final = 100_000
-"""Of one map: its tasks are in memory while the run is active."""
-MAX_RUN_TASKS: Final = 250_000
-"""Of one run, with the tasks of all bodies."""
 MAX_COLLECTED_BYTES: Final = 3 * 1024 * 1024
 """What a node with a body may return inline: it must fit a frame, as the result of any other node."""
 MAX_ERRORS: Final = 1_000
 """Errors that a map lists."""
 STOP_GRACE_MS: Final = 10_000
-
-
-# -- opening -----------------------------------------------------------------------------------
-
-
-def open_scope(decision: Decision, task: int, step: BodyStep) -> None:
-    """Begin a node with a body."""
-    run = decision.run
-    if run.status == "queued":
-        decision.record(RunStarted(decision.at))
-    try:
-        opened = _opened(decision, task, step)
-    except ExpressionError as error:
-        _fail(decision, task, expression_failure(error))
-        return
-    if isinstance(opened, TaskFailure):
-        _fail(decision, task, opened)
-        return
-    decision.record(opened)
-    if isinstance(opened, ScopeOpened) and opened.until is not None:
-        decision.consequences.append(WatchParked(task, opened.until - decision.at))
-
-
-def _opened(
-    decision: Decision, task: int, step: BodyStep
-) -> ScopeOpened | TaskDecided | TaskFailure:
-    run = decision.run
-    parameters = bind_parameters(run, task, run.node_at(task))
-    first, for_ms = len(run.tasks), None
-    if step.map is not None:
-        return _opened_map(decision, task, step, step.map, msgspec.json.decode(parameters))
-    if first + len(step.plan.nodes) > MAX_RUN_TASKS:
-        return _too_many(first + len(step.plan.nodes), MAX_RUN_TASKS, "tasks in this run")
-    misfit = input_failure(run, task, parameters)
-    if misfit is not None:
-        return misfit
-    if step.inputs is not None:
-        inputs = msgspec.json.decode(parameters).get("inputs", {})
-        if not isinstance(inputs, dict):
-            return _invalid("/inputs: the value is no object")
-        try:
-            parameters = bytes(take_inputs(step.inputs, msgspec.Raw(msgspec.json.encode(inputs))))
-        except InvalidDocument as error:
-            return _invalid(f"{error.problems[0].pointer}: {error.problems[0].message}")
-    if step.timeout_s is not None:
-        for_ms = int(step.timeout_s * 1000)
-    until = None if for_ms is None else decision.at + for_ms
-    return ScopeOpened(
-        decision.at, task, first, 1, msgspec.Raw(parameters), until=until, for_ms=for_ms
-    )
-
-
-def _opened_map(
-    decision: Decision, task: int, step: BodyStep, over: MapStep, parameters: Any
-) -> ScopeOpened | TaskDecided | TaskFailure:
-    run = decision.run
-    if over.path is None:
-        assert over.over is not None, "a map has either"
-        items = _evaluate(run, task, over.over)
-    else:
-        items = read(over.path, parameters)
-        parameters = write(over.path, parameters, None)
-    if not isinstance(items, list):
-        kind = "nothing" if items is MISSING else kind_of(with_stored_values(items))
-        return _invalid(f"map/over: the value is no list but {kind}")
-    if len(items) > MAX_ITEMS:
-        return _too_many(len(items), MAX_ITEMS, "items in one map")
-    first = len(run.tasks)
-    count = first + len(items) * len(step.plan.nodes)
-    if count > MAX_RUN_TASKS:
-        return _too_many(count, MAX_RUN_TASKS, "tasks in this run")
-    if not items:
-        return TaskDecided(decision.at, task, _collected(over, [], None))
-    given, listed = msgspec.json.encode(parameters), msgspec.json.encode(items)
-    return ScopeOpened(
-        decision.at, task, first, len(items), msgspec.Raw(given), msgspec.Raw(listed)
-    )
-
-
-def _evaluate(run: RunRecord, task: int, text: str) -> Any:
-    try:
-        return compile_expression(text).evaluate(names_of(run, task))
-    except ExpressionError as error:
-        raise ExpressionError(f"map/over: {error.message}") from None
-
-
-def _invalid(message: str) -> TaskFailure:
-    return TaskFailure(errors.TASK_INPUT_INVALID.code, "CONFIGURATION", message, retryable=False)
-
-
-def _too_many(count: int, limit: int, what: str) -> TaskFailure:
-    message = f"there are more than {limit} {what}: {count}"
-    return TaskFailure(errors.TASK_TOO_MANY.code, "CONFIGURATION", message, retryable=False)
 
 
 def _fail(decision: Decision, task: int, error: TaskFailure) -> None:
@@ -254,7 +147,7 @@ def _results(run: RunRecord, scope: Scope) -> bytes:
     if over is not None:
         errors_of_items = _item_errors(run, scope) if scope.step.policy == "collect" else None
         results = [_item_result(run, scope.first_of(item)) for item in range(scope.count)]
-        return bytes(_collected(over, results, errors_of_items))
+        return bytes(collected(over, results, errors_of_items))
     document: Any = {}
     decoded: dict[int, Any] = {}
     for output in scope.plan.outputs:
@@ -276,15 +169,6 @@ def _item_result(run: RunRecord, task: int) -> bytes:
     state = run.tasks[task]
     is_live = type(state.state) in LIVE and state.result is not None
     return bytes(state.result) if is_live and state.result is not None else b"null"
-
-
-def _collected(over: MapStep, results: list[bytes], failed: list[Any] | None) -> msgspec.Raw:
-    """The result of a map, put together from the bytes of its items."""
-    key = msgspec.json.encode(over.collect)
-    body = b"{" + key + b":[" + b",".join(results) + b"]"
-    if failed is not None:
-        body += b"," + msgspec.json.encode(ERRORS) + b":" + msgspec.json.encode(failed)
-    return msgspec.Raw(body + b"}")
 
 
 def _item_errors(run: RunRecord, scope: Scope) -> list[dict[str, Any]]:

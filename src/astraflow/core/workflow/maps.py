@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from astraflow.core.workflow.bindings import BadPath, Path, compile_path
 from astraflow.core.workflow.definition import is_expression
@@ -54,3 +56,11 @@ def map_step(over: MapOver) -> MapStep:
         collect=over.collect,
         concurrency=over.concurrency or DEFAULT_CONCURRENCY,
     )
+
+
+def collected(over: MapStep, results: list[bytes], failed: list[Any] | None) -> msgspec.Raw:
+    """The result of a map, put together from the bytes of its items."""
+    body = b"{" + msgspec.json.encode(over.collect) + b":[" + b",".join(results) + b"]"
+    if failed is not None:
+        body += b"," + msgspec.json.encode(ERRORS) + b":" + msgspec.json.encode(failed)
+    return msgspec.Raw(body + b"}")

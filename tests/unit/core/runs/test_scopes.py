@@ -11,7 +11,7 @@ import pytest
 from astraflow.core.dispatch.demand import bind_task
 from astraflow.core.expressions import ExpressionError
 from astraflow.core.ids import NodeId
-from astraflow.core.runs import scope_rules
+from astraflow.core.runs import scope_opening, scope_rules
 from astraflow.core.runs.commands import (
     Cancel,
     Collect,
@@ -20,6 +20,7 @@ from astraflow.core.runs.commands import (
     Lose,
     Report,
     RunCommand,
+    TakeList,
 )
 from astraflow.core.runs.consequences import (
     EnqueueTask,
@@ -29,12 +30,11 @@ from astraflow.core.runs.consequences import (
     WatchParked,
 )
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import ScopeClosing, ScopeOpened, TaskFailure
+from astraflow.core.runs.facts import ScopeClosing, ScopeOpened, TaskFailure, WaitReason
 from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of, view_run
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import find_task, view_body, view_items, view_whole
-from astraflow.core.runs.states import Failed
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow import plan_workflow, validate
 from astraflow.core.workflow.plan import Plan
@@ -43,7 +43,12 @@ from tests.unit.core.workflow.drafts import CORE, definition, edge, found, node,
 from tests.unit.plans import AT, start
 
 BOX = "core.container"
+STORED = {"resourceRef": {"resourceId": "r", "workerId": "w", "type": "astraflow.value"}}
 BOOM = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
 
 
 class Playing:
@@ -178,19 +183,72 @@ class TestMaps:
         assert played.status(1) == "failed E.TASK.INPUT_INVALID"
         assert played.run.status == "failed"
 
-    def test_a_list_that_is_stored_by_reference_is_told_as_what_it_is(self) -> None:
-        ref = {"resourceRef": {"resourceId": "r", "workerId": "w", "type": "astraflow.value"}}
+    @each_row("over", ["value", "=nodes.first.results.value"])
+    def test_a_list_that_is_stored_by_reference_is_read_first(self, over: str) -> None:
+        nodes = [echo(1, label="first"), echo(2, map={"over": over})]
+        played = Playing(plan(nodes, [edge("1.value", "2.value")]))
+        played.lease(0)
+        played.end(0, {"value": STORED})
+        assert EnqueueTask(1) in played.consequences
+        assert played.status(2) == "waiting"
+        assert played.run.tasks[1].waiting_for == WaitReason("resource", "the list of the map: r")
+        assert scope_opening.awaited_list(played.run, 1) == "r"
+        played.give(TakeList(1, "another", raw([1])))
+        assert played.consequences == [], "it is not what the map waits for"
+        played.give(TakeList(1, "r", raw([7, 8])))
+        assert played.consequences == [EnqueueTask(2), EnqueueTask(3)]
+        assert list(map(bytes, played.run.scopes[1].items)) == [b"7", b"8"]
+        if over == "value":
+            assert [played.given(task) for task in (2, 3)] == [{"value": 7}, {"value": 8}]
+        played.give(TakeList(1, "r", raw([7, 8])))
+        assert played.consequences == [], "an answer that comes twice opens nothing"
+        assert replay(played.plan, played.facts).scopes[1].count == 2
+
+    def test_a_stored_list_has_the_bounds_of_any_other(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(scope_opening, "MAX_ITEMS", 2)
+        made = plan([echo(1, parameters={"value": STORED}, map={"over": "value"})])
+        for items, status in (
+            ([1, 2, 3], "failed E.TASK.TOO_MANY"),
+            ({"a": 1}, "failed E.TASK.INPUT_INVALID"),
+            ("abc", "failed E.TASK.INPUT_INVALID"),
+            ([], "succeeded"),
+        ):
+            played = Playing(made)
+            played.give(TakeList(0, "r", raw(items)))
+            assert played.status(1) == status
+            assert played.run.is_terminal
+
+    def test_a_parameter_that_has_no_value_by_then_fails_the_node(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: Any) -> bytes:
+            raise ExpressionError("gone")
+
+        played = Playing(plan([echo(1, parameters={"value": STORED}, map={"over": "value"})]))
+        monkeypatch.setattr(scope_opening, "bind_parameters", broken)
+        played.give(TakeList(0, "r", raw([1])))
+        assert played.status(1) == "failed E.TASK.EXPRESSION"
+
+    def test_a_map_that_waits_for_its_list_can_be_cancelled(self) -> None:
+        played = Playing(plan([echo(1, parameters={"value": STORED}, map={"over": "value"})]))
+        played.give(Cancel("ann", 5))
+        assert played.run.status == "cancelled"
+        played.give(TakeList(0, "r", raw([1])))
+        assert played.consequences == []
+
+    def test_what_only_looks_like_a_stored_list_is_none(self) -> None:
+        ref = {"resourceRef": {"resourceId": 7, "type": "astraflow.value"}}
         played = Playing(plan([echo(1, parameters={"value": ref}, map={"over": "value"})]))
-        (task,) = played.run.tasks
-        assert isinstance(task.state, Failed)
-        assert "no list but a large value, which is stored by reference" in task.state.error.message
+        assert played.status(1) == "failed E.TASK.INPUT_INVALID"
 
     def test_too_many_items_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(scope_rules, "MAX_ITEMS", 2)
+        monkeypatch.setattr(scope_opening, "MAX_ITEMS", 2)
         made = plan([echo(1, parameters={"value": [1, 2, 3]}, map={"over": "value"})])
         assert Playing(made).status(1) == "failed E.TASK.TOO_MANY"
-        monkeypatch.setattr(scope_rules, "MAX_ITEMS", 3)
-        monkeypatch.setattr(scope_rules, "MAX_RUN_TASKS", 3)
+        monkeypatch.setattr(scope_opening, "MAX_ITEMS", 3)
+        monkeypatch.setattr(scope_opening, "MAX_RUN_TASKS", 3)
         assert Playing(made).status(1) == "failed E.TASK.TOO_MANY"
 
     def test_no_more_items_than_the_limit_are_under_way(self) -> None:
