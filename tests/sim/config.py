@@ -89,6 +89,8 @@ class Config:
     conditions: bool = False
     waits: bool = False
     scopes: bool = False
+    stored: bool = False
+    """What maps collect is stored by reference from a few bytes on, and maps go over it."""
     undoing: bool = False
     requests: bool = False
     deadlines: bool = False
@@ -151,7 +153,11 @@ def draw(seed: int) -> Config:
     drawn = drawn.shrink(requests=Random(seed * 7919 + 31).random() < 0.2)
     drawn = drawn.shrink(deadlines=Random(seed * 7919 + 22).random() < 0.25)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
-    return mix(drawn, third) if is_small and third.random() < 0.25 else drawn
+    drawn = mix(drawn, third) if is_small and third.random() < 0.25 else drawn
+    # HTTP workers cannot read what is stored, and workers of worlds with resources know of those alone that workers
+    # have made.
+    is_plain = drawn.scopes and not drawn.resources and not drawn.pools
+    return drawn.shrink(stored=is_plain and Random(seed * 7919 + 33).random() < 0.6)
 
 
 def _draw(seed: int) -> Config:

@@ -74,6 +74,7 @@ class Planted:
             "conditions": False,
             "waits": False,
             "scopes": False,
+            "stored": False,
             "undoing": False,
             "requests": False,
         }
@@ -420,6 +421,14 @@ _ENCLOSING: dict[str, object] = {
 }
 """Worlds whose runs have maps and containers."""
 
+_STORING: dict[str, object] = {
+    **_ENCLOSING,
+    "stored": True,
+    "pools": False,
+    "handlers": ("ok", "flaky"),
+}
+"""Worlds whose maps store what they collect, and go over it."""
+
 _UNDOING: dict[str, object] = {
     "undoing": True,
     "runs": 6,
@@ -602,6 +611,8 @@ PLANTED: dict[str, Planted] = {
     "mapdisorder": Planted(enclosing.mapdisorder, (), ("I40",), _ENCLOSING),
     "itemshift": Planted(enclosing.itemshift, (), ("I40",), _ENCLOSING),
     "leakyscope": Planted(enclosing.leakyscope, (), ("I40",), _ENCLOSING),
+    "lostlist": Planted(enclosing.lostlist, ("scheduler_crash",), ("I24", "I26"), _STORING),
+    "samevalue": Planted(enclosing.samevalue, (), ("I40", "I24"), _STORING),
     "undoforward": Planted(undo.undoforward, ("cancel",), ("I41",), _UNDOING),
     "undosooner": Planted(undo.undosooner, ("cancel",), ("I41",), _UNDOING),
     "undohalf": Planted(undo.undohalf, ("cancel",), ("I24", "I26", "I41", "crash"), _UNDOING),

@@ -8,11 +8,14 @@ from unittest.mock import patch
 
 import msgspec
 
+from astraflow.core.engine import map_values, recovery
+from astraflow.core.engine.commands import NoteValue
+from astraflow.core.engine.view import View
 from astraflow.core.runs import scope_rules, values
 from astraflow.core.runs.facts import ScopeClosing
 from astraflow.core.runs.scopes import Scope
 
-__all__ = ["itemshift", "leakyscope", "mapdisorder", "mapunbounded"]
+__all__ = ["itemshift", "leakyscope", "lostlist", "mapdisorder", "mapunbounded", "samevalue"]
 
 
 def mapunbounded() -> AbstractContextManager[Any]:
@@ -63,3 +66,42 @@ def leakyscope() -> AbstractContextManager[Any]:
         decision.record(ScopeClosing(decision.at, owner, error))
 
     return patch.object(scope_rules, "close_scope", broken)
+
+
+def lostlist() -> AbstractContextManager[Any]:
+    """A scheduler that restarts does not read the list again that a map waits for."""
+    restore, enqueue = recovery.restore_run, View.enqueue
+
+    def broken(view: View, *given: Any) -> Any:
+        def forgetful(self: View, run: Any, task: int, delay_s: float) -> None:
+            if run.tasks[task].node.control is None:
+                enqueue(self, run, task, delay_s)
+
+        with patch.object(View, "enqueue", forgetful):
+            return restore(view, *given)
+
+    return patch("astraflow.core.engine.engine.restore_run", broken)
+
+
+def samevalue() -> AbstractContextManager[Any]:
+    """A map that is made again has the stored value of the first time."""
+    note_value = map_values.note_value
+
+    def broken(view: View, command: Any) -> None:
+        class First(int):
+            """The number of a task that reads as the same for every body."""
+
+            def __format__(self, spec: str) -> str:
+                return "0"
+
+        if command.run_id not in view.runs:
+            note_value(view, command)
+            return
+        scope = view.runs[command.run_id].scopes[command.task]
+        first, scope.first = scope.first, First(scope.first)
+        try:
+            note_value(view, command)
+        finally:
+            scope.first = first
+
+    return patch.dict("astraflow.core.engine.engine._COMMANDS", {NoteValue: broken})

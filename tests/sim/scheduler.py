@@ -17,10 +17,12 @@ from astraflow.core.engine.effects import (
     AnswerCallback,
     Effect,
     EndPush,
+    ReadList,
     ReplyToCaller,
     SendDispatch,
     SendExport,
     SendInstall,
+    StoreValue,
 )
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
@@ -39,6 +41,7 @@ from astraflow.store.rows import Changes, WorkerRow
 from tests.sim.clock import Clock
 from tests.sim.config import Config
 from tests.sim.keeping import EXTRA, NEXT
+from tests.sim.map_values import MapValues
 from tests.sim.network import Connection, Network
 from tests.sim.pools import Pools
 from tests.sim.store import CommitOutcome, Store
@@ -98,6 +101,7 @@ class SchedulerProcess:
         self.is_dead = True
         self.store_back_at = 0.0  # until then the store does not hear it
         self.pools: Pools | None = None
+        self.values = MapValues(world, store)
         self.life = 0  # grows at every start, stop and crash: what was planned before is void
         self._conns: dict[Conn, Connection] = {}
         self._inbox: list[tuple[str, Any, Any]] = []
@@ -192,7 +196,7 @@ class SchedulerProcess:
             timeout_slack_s=1.0,
             resource_grace_s=1.0 if self.config.copies else 6.0,
             affinity_grace_s=6.0,
-            keeps_copies=self.config.copies,
+            keeps_copies=self.config.copies or self.config.stored,
         )
 
     def _serve(self) -> None:
@@ -437,6 +441,8 @@ class SchedulerProcess:
                 effect.token(effect)  # type: ignore[operator]
             elif isinstance(effect, AnswerCallback):
                 effect.token(effect.answer)  # type: ignore[operator]
+            elif isinstance(effect, StoreValue | ReadList):
+                self.values.perform(self, effect)
             elif self.pools is not None and isinstance(effect, SendDispatch):
                 self.pools.push(self, effect)
             elif self.pools is not None and isinstance(effect, EndPush):

@@ -66,20 +66,49 @@ _PLAIN: dict[str, Any] = {
 def enclose_some(world: World, config: Config, nodes: list[PlanNode]) -> None:
     """Make maps and containers of some nodes. Of its own randomness, so that the rest of the world stays."""
     rng = Random(world.seed * 7919 + 27)
+    share, maps = (0.85, 0.9) if config.stored else (0.4, 0.6)
     for index, node in enumerate(nodes):
         is_plain = node.host is None and not node.middlewares and node.affinity is None
         holds = node.type in ("sim.make", "sim.change") or node.resource_refs
         uses = any(edge.write == ("use",) for edge in node.inputs)
-        if not is_plain or holds or uses or node.control is not None or rng.random() > 0.4:
+        if not is_plain or holds or uses or node.control is not None or rng.random() > share:
             continue
         handlers = [one for one in config.handlers if one not in ("make", "change")] or ["ok"]
-        nodes[index] = _enclosed(rng, node, handlers, node.worker_labels)
+        nodes[index] = _enclosed(rng, node, handlers, node.worker_labels, maps)
+    if config.stored:
+        _go_over_results(rng, nodes)
+
+
+def _go_over_results(rng: Random, nodes: list[PlanNode]) -> None:
+    """Let maps go over what the maps above them have collected."""
+    for index, node in enumerate(nodes):
+        kinds = {edge.source: edge.kind for edge in node.edges_in}
+        above = [
+            edge
+            for edge in node.inputs
+            if nodes[edge.source].type == "core.map" and kinds.get(edge.source) != "error"
+        ]
+        if node.type != "core.map" or not above or node.join != "all":
+            continue
+        assert node.control is not None
+        assert node.control.body is not None
+        assert node.control.body.map is not None
+        step = msgspec.structs.replace(node.control.body.map, path=rng.choice(above).write)
+        body = msgspec.structs.replace(node.control.body, map=step)
+        lost: Any = rng.choice(("rebuild", "rebuild", "fail", None))
+        nodes[index] = msgspec.structs.replace(
+            node, control=ControlStep(body=body), on_resource_lost=lost
+        )
 
 
 def _enclosed(
-    rng: Random, node: PlanNode, handlers: list[str], labels: tuple[tuple[str, str], ...]
+    rng: Random,
+    node: PlanNode,
+    handlers: list[str],
+    labels: tuple[tuple[str, str], ...],
+    maps: float = 0.6,
 ) -> PlanNode:
-    if rng.random() < 0.6:
+    if rng.random() < maps:
         items = list(range(10, 10 + rng.choice((0, 1, 2, 3, 5))))
         parameters = msgspec.json.encode({"from": {}, "list": items})
         body = _map_of(rng, node, handlers, labels)
@@ -197,6 +226,7 @@ class ScopeChecker:
         self._world = world
         self._state = state
         self._opened: dict[str, list[_Opened]] = {}
+        self._collected: dict[tuple[str, int], list[Any]] = {}  # by run and owner, the last time
 
     def level(self, run_id: str, task: int) -> tuple[Plan, int]:
         """The plan that a task which is no call is a node of, and the number of its first task."""
@@ -234,8 +264,23 @@ class ScopeChecker:
             raise Violation("I40", f"a body was opened twice: {run_id} {fact!r}")
         scope = _Opened(fact, node.control.body, given)
         known.append(scope)
+        if scope.step.map is not None and scope.step.map.path != ("list",):
+            self._check_list(run_id, scope)
         depth = "inner " if base else ""
         self._world.sometimes(f"{depth}{'map' if scope.step.map else 'container'} opened")
+
+    def _check_list(self, run_id: str, scope: _Opened) -> None:
+        """A map over the results of another one goes over the last that this one has collected."""
+        assert scope.step.map is not None
+        assert scope.step.map.path is not None
+        source = int(scope.step.map.path[-1])
+        told = self._state.result_of(run_id, source)
+        assert isinstance(told, TaskDecided)
+        value = msgspec.json.decode(told.result)["v"]
+        expected = self._collected[run_id, source]
+        if scope.items != expected:
+            raise Violation("I40", f"{run_id}: a map goes over {scope.items}, not over {expected}")
+        self._world.sometimes("map over a list" if value == expected else "map over a stored list")
 
     def _check_task(self, run_id: str, fact: TaskFact) -> None:
         home = self._state.home_of(run_id, fact.task)
@@ -302,7 +347,12 @@ class ScopeChecker:
         expected = [
             msgspec.json.decode(one.result) if isinstance(one, _LIVE) else None for one in results
         ]
-        if msgspec.json.decode(fact.result)["v"] != expected:
+        value = msgspec.json.decode(fact.result)["v"]
+        self._collected[run_id, fact.task] = expected
+        if isinstance(value, dict):
+            value = msgspec.json.decode(self._state.store.blobs[run_id, fact.task])
+            self._world.sometimes("collected by reference")
+        if value != expected:
             raise Violation("I40", f"{run_id}.{fact.task} does not hold the results of its items")
         self._world.sometimes("map collected" if None not in expected else "map with errors")
 

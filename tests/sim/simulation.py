@@ -7,8 +7,10 @@ comes to rest); reopen (fold what is stored, and compare with what was told).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from astraflow.core.engine.commands import ForgetWorker
+from astraflow.core.runs import scope_rules
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.projections import node_status
 from astraflow.core.runs.timeline import task_timeline
@@ -37,6 +39,8 @@ LONGEST_S = 2_000.0
 FORGET_S = 200.0
 """A session that nobody resumes has ended by then."""
 CHECK_EVERY_STEPS = 64
+STORED_BYTES = 40
+"""What a map may return inline in worlds in which it stores the rest: no more than one small item."""
 
 
 @dataclass
@@ -118,6 +122,11 @@ class Simulation:
 
     def run(self) -> None:
         """Raises: Violation."""
+        limit = STORED_BYTES if self.config.stored else scope_rules.MAX_COLLECTED_BYTES
+        with patch.object(scope_rules, "MAX_COLLECTED_BYTES", limit):
+            self._run()
+
+    def _run(self) -> None:
         config, world = self.config, self.world
         for number, scheduler in enumerate(self.schedulers):
             world.after(number * 0.1, scheduler.start)

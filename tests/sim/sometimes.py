@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S89)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S92)."""
 
 from __future__ import annotations
 
@@ -80,6 +80,9 @@ SOMETIMES: Mapping[str, str] = {
     "S74 a map had as many items under way as it may": "map at its limit",
     "S75 a map collected the results of all items": "map collected",
     "S76 a map collected with items that failed": "map with errors",
+    "S90 what a map collected was stored by reference": "collected by reference",
+    "S91 a map went over a list that was stored": "map over a stored list",
+    "S92 a stored list was lost": "stored list lost",
     "S77 a failure closed a scope": "scope closed",
     "S79 what was done was undone after a failure": "undone after a failure",
     "S80 what was done was undone after a cancel": "undone after a cancel",

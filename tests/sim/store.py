@@ -101,6 +101,10 @@ class Store(KeptRows):
         self.runs: dict[str, StoredRun] = {}
         self.submissions: dict[tuple[str, str], tuple[str | None, str]] = {}
         self.on_commit: list[object] = []
+        self.blobs: dict[tuple[str, int], bytes] = {}
+        """What maps have stored, by run and task: the last value of each."""
+        self.copies: dict[str, bytes] = {}
+        """The same by the name of the copy: nothing is written over."""
 
     # -- ownership --------------------------------------------------------------------------
 

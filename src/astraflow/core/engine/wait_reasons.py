@@ -46,7 +46,9 @@ class Reasons:
             return Reason("calls", f"{calls} of its last attempt must have ended first")
         entry = self._view.queue.find(run.run_id, task)
         if entry is None:
-            return None
+            # A map whose list the scheduler reads is in no queue: the fact of its wait says for what.
+            told = None if state.node.control is None else state.waiting_for
+            return None if told is None else Reason(told.kind, told.detail)
         if entry.ready_at is not None and entry.line is None:
             return _next_try(run, task, entry.ready_at)
         return self._key(run, entry) or self._place(entry.demand)
