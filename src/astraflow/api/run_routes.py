@@ -22,6 +22,7 @@ from astraflow.core.contract.runs import (
     Accepted,
     ArtifactPage,
     ExecutedPackage,
+    ListArtifacts,
     ListLogs,
     ListRuns,
     LogLine,
@@ -41,7 +42,7 @@ from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
 from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import TaskFailure
-from astraflow.core.runs.history import log_lines
+from astraflow.core.runs.history import LogFilter, log_lines
 from astraflow.core.runs.projections import error_view
 from astraflow.core.security.policy import OPERATE, READ, START
 from astraflow.core.timestamps import iso
@@ -198,6 +199,8 @@ class RunEndpoints(Endpoints):
         run_id, tenant = RunId(request.params["runId"]), request.tenant
         place = f"logs {run_id}"
         after = self._cursors.read(place, tenant, request.query.cursor, int) or 0
+        if request.query.scope and not after:
+            await self._scheduler.reader.check_scope(tenant, run_id, request.query.scope)
         last, _ = await self._scheduler.reader.last_event(tenant, run_id)
         lines, reached = await self._gather_lines(request, after, last)
         cursor = self._cursors.make(place, tenant, reached if reached < last else None)
@@ -210,13 +213,15 @@ class RunEndpoints(Endpoints):
         lines: list[LogLine] = []
         if after >= last:
             return lines, after
-        reached, limit = after, request.query.count
+        query = request.query
+        wanted = LogFilter(query.node_id, query.level, query.scope)
+        reached, limit = after, query.count
         following = self._scheduler.reader.follow_run(
             request.tenant, RunId(request.params["runId"]), after
         )
         async with aclosing(following) as batches:
             async for events in batches:
-                lines.extend(log_lines(events, request.query.node_id, request.query.level))
+                lines.extend(log_lines(events, wanted))
                 if len(lines) >= limit:
                     lines = lines[:limit]
                     return lines, min(lines[-1].id, last)
@@ -227,10 +232,12 @@ class RunEndpoints(Endpoints):
 
     @route("GET", f"{RUNS}/{{runId}}/artifacts", READ, "listRunArtifacts",
            "list the artifacts that the results of a run refer to", tag="runs",
-           replies=ArtifactPage)  # fmt: skip
-    async def list_artifacts(self, request: Request[NoQuery]) -> AsgiApp:
-        view = await self._scheduler.reader.view_run(request.tenant, RunId(request.params["runId"]))
-        return json_response(ArtifactPage(items=view.artifacts, next_cursor=None))
+           query=ListArtifacts, replies=ArtifactPage)  # fmt: skip
+    async def list_artifacts(self, request: Request[ListArtifacts]) -> AsgiApp:
+        artifacts = await self._scheduler.reader.view_artifacts(
+            request.tenant, RunId(request.params["runId"]), request.query.scope
+        )
+        return json_response(ArtifactPage(items=artifacts, next_cursor=None))
 
     @route(
         "POST",

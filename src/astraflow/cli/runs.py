@@ -21,9 +21,11 @@ from astraflow.cli.run import Patience
 from astraflow.client import message_requests, requests, scope_requests
 from astraflow.client.blocking import Client
 from astraflow.client.stream import PATIENCE_S
+from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.log_levels import LogLevel, is_at_least
-from astraflow.core.contract.runs import Node, RunSummary
+from astraflow.core.contract.runs import Node, NodeDetail, RunSummary
+from astraflow.core.contract.scope_paths import is_within
 from astraflow.core.contract.words import NodeStatus
 
 MOST_TOLD: int = 100
@@ -185,6 +187,7 @@ def signals(run_id: RunId, as_json: AsJson = False) -> None:
 def logs(
     run_id: RunId,
     node: NodeName = None,
+    scope: ScopePath = None,
     level: Annotated[
         LogLevel | None, typer.Option(help="Least level. Output without one is info")
     ] = None,
@@ -197,17 +200,15 @@ def logs(
     """Print the output of the nodes of a run: log lines and streamed text."""
     with Client() as client:
         run = client.runs.get(run_id)
-        node_id = None if node is None else find_node(run, node)
-        output = NodeOutputPrinter(
-            {one.node_id: one.label or one.node_id for one in run.nodes}, as_json
-        )
+        node_id = None if node is None else find_node(run, node, scope)
+        output = NodeOutputPrinter(run.nodes, as_json)
         if follows:
             cut = lambda why: note(f"reconnecting: {why}")  # noqa: E731
             for event in client.follow(run_id, patience_s=patience, on_cut=cut):
-                if node_id in (None, event.body.get("nodeId")):
+                if _is_of(event, node_id, scope):
                     _print_output(event, output, level)
         else:
-            for line in client.runs.logs(run_id, node_id=node_id, level=level):
+            for line in client.runs.logs(run_id, node_id=node_id, level=level, scope=scope):
                 output.add(msgspec.to_builtins(line))
         output.end()
 
@@ -217,28 +218,41 @@ def _print_output(event: Event, output: NodeOutputPrinter, level: LogLevel | Non
         if level is None or is_at_least(event.body.get("metadata"), level):
             output.add({"id": event.id, "occurredAt": event.occurred_at, **event.body})
     elif event.type == "node.state" and event.body.get("dropped"):
-        output.add_dropped(event.body["nodeId"], event.body["dropped"])
+        output.add_dropped(event.body["nodeId"], event.body.get("scopePath"), event.body["dropped"])
+
+
+def _is_of(event: Event, node_id: str | None, scope: str | None) -> bool:
+    """Whether an event is about a node, and about what is inside of a scope."""
+    body = event.body
+    writer = body.get("middlewareNodeId") or body.get("nodeId")
+    return node_id in (None, writer) and (scope is None or is_within(body.get("scopePath"), scope))
 
 
 @app.command()
 def story(
     run_id: RunId,
     node: Annotated[str | None, typer.Argument(metavar="NODE", help="Node id or label")] = None,
+    scope: ScopePath = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the timeline of a node, or of all nodes."""
+    if scope is not None and node is None:
+        raise unreadable("--scope needs a node", f"astra runs story {run_id} NODE --scope {scope}")
     with Client() as client:
         run = client.runs.get(run_id)
-        chosen = [one for one in run.nodes if node is None or one.node_id == find_node(run, node)]
+        chosen = [find_node(run, node, scope)] if node else [one.node_id for one in run.nodes]
         if len(chosen) > MOST_TOLD:
             raise unreadable(
                 f"The run has {len(chosen)} nodes; at most {MOST_TOLD} timelines are shown together",
                 f"name a node: astra runs story {run_id} NODE",
             )
         lines: list[dict[str, Any]] = []
-        for one in chosen:
-            told = client.runs.node(run_id, one.node_id).story
-            lines += [_sentence(one.label or one.node_id, one.node_id, line) for line in told]
+        for node_id in chosen:
+            try:
+                lines += _timeline(client.runs.node(run_id, node_id, scope=scope))
+            except errors.NotFound:
+                if node is not None:  # else it has not begun, or is inside of a map
+                    raise
     lines.sort(key=lambda line: str(line["at"]))
     if as_json:
         show_json({"runId": run_id, "story": lines})
@@ -247,6 +261,9 @@ def story(
         typer.echo(f"{line['at']} {plain(line['label'])}: {plain(line['says'])}")
 
 
-def _sentence(label: str, node_id: str, line: str) -> dict[str, Any]:
-    at, _, says = line.partition(" ")
-    return {"at": at, "nodeId": node_id, "label": label, "says": says}
+def _timeline(node: NodeDetail) -> list[dict[str, Any]]:
+    label = node.label or node.node_id
+    parts = (line.partition(" ") for line in node.story)
+    return [
+        {"at": at, "nodeId": node.node_id, "label": label, "says": says} for at, _, says in parts
+    ]

@@ -101,6 +101,7 @@ class RunApi(_Api[C]):
     rebind = _call(requests.rebind_run)
     signal = _call(message_requests.send_signal)
     logs = _list(requests.iterate_logs)
+    artifacts = _call(scope_requests.list_artifacts)
 
 
 class ApprovalApi(_Api[C]):

@@ -291,13 +291,20 @@ def rebind_run(run_id: str, running: Literal["keep", "restart"] = "keep") -> Api
 
 
 def iterate_logs(
-    run_id: str, *, node_id: str | None = None, level: LogLevel | None = None
+    run_id: str,
+    *,
+    node_id: str | None = None,
+    level: LogLevel | None = None,
+    scope: str | None = None,
 ) -> Pages[LogLine]:
-    """The output of the nodes so far, oldest first; with a `level`, what has that or a higher one."""
+    """The output of the nodes so far, oldest first; with a `level`, what has that or a higher one; with a `scope`,
+    what was written inside of it."""
     path = f"{RUNS}/{_part(run_id)}/logs"
 
     def page(cursor: str | None) -> ApiRequest[Page[LogLine]]:
-        params = _query(ListLogs, node_id=node_id, level=level, limit=200, cursor=cursor)
+        params = _query(
+            ListLogs, node_id=node_id, level=level, scope=scope, limit=200, cursor=cursor
+        )
         return ApiRequest("GET", path, _as(LogPage), params)
 
     return Pages(page)

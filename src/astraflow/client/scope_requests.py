@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from astraflow.client.requests import RUNS, ApiRequest, Pages, _as, _part, _query
 from astraflow.core.contract.base import Page
-from astraflow.core.contract.runs import Node
+from astraflow.core.contract.runs import Artifact, ArtifactPage, ListArtifacts, Node
 from astraflow.core.contract.scopes import Body, ItemPage, ListItems, ShowBody
 from astraflow.core.contract.words import NodeStatus
 
@@ -48,3 +48,9 @@ def get_body(
     """The nodes inside of a container or a called workflow, or of one item of a map."""
     path = f"{RUNS}/{_part(run_id)}/nodes/{_part(node_id)}/body"
     return ApiRequest("GET", path, _as(Body), _query(ShowBody, scope=scope, item=item))
+
+
+def list_artifacts(run_id: str, *, scope: str | None = None) -> ApiRequest[Page[Artifact]]:
+    """The artifacts that the results of a run refer to; with a `scope`, those made inside of it."""
+    path = f"{RUNS}/{_part(run_id)}/artifacts"
+    return ApiRequest("GET", path, _as(ArtifactPage), _query(ListArtifacts, scope=scope))

@@ -13,7 +13,7 @@ from typing import Final
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
-from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
+from astraflow.core.contract.runs import Artifact, KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
 from astraflow.core.contract.words import NodeStatus, RunStatus
 from astraflow.core.dispatch.execution import NodeExecution, execution_of
 from astraflow.core.engine.batch import NumberedFact
@@ -26,7 +26,9 @@ from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of, view_head, view_node
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import (
+    check_scope,
     find_task,
+    view_artifacts,
     view_body,
     view_items,
     view_whole,
@@ -125,6 +127,19 @@ class RunReader:
         nodes = view_body(run, find_task(run, *place), item)
         await self._durable(run)
         return nodes
+
+    async def view_artifacts(self, tenant: str, run_id: RunId, scope: str) -> list[Artifact]:
+        """The artifacts of a run, or of one scope of it. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        artifacts = view_artifacts(run, scope)
+        await self._durable(run)
+        return artifacts
+
+    async def check_scope(self, tenant: str, run_id: RunId, scope: str) -> None:
+        """Raises: NotFound: the run has no such scope."""
+        run = await self._find_run(tenant, run_id)
+        check_scope(run, scope)
+        await self._durable(run)
 
     def _waits(self, run: RunRecord, nodes: Iterable[int]) -> dict[int, WaitingFor]:
         """What each node that waits is waiting for at this moment."""

@@ -27,6 +27,7 @@ from astraflow.core.contract.base import (
     no_text,
 )
 from astraflow.core.contract.log_levels import LogLevel
+from astraflow.core.contract.scope_paths import WithinScope
 from astraflow.core.contract.words import (
     TERMINAL,
     AttemptStatus,
@@ -490,10 +491,17 @@ class ListLogs(PageQuery, frozen=True, kw_only=True):
     """Which output."""
 
     node_id: Annotated[Id | None, doc("Only output of this node.")] = None
+    scope: WithinScope = ""
     level: Annotated[
         LogLevel | None,
         doc("Only output of this level or a higher one; what names no level is `info`."),
     ] = None
+
+
+class ListArtifacts(Query, frozen=True, kw_only=True):
+    """Which artifacts."""
+
+    scope: WithinScope = ""
 
 
 UsePinned = Annotated[

@@ -6,16 +6,8 @@ from typing import Annotated
 
 from astraflow.core.contract.base import Count, Page, PageQuery, Query, RestObject, doc
 from astraflow.core.contract.runs import Node
+from astraflow.core.contract.scope_paths import ScopePath
 from astraflow.core.contract.words import NodeStatus
-
-MAX_PATH_CHARS = 4_096
-ScopePath = Annotated[
-    str,
-    doc(
-        "Where the node is, if it is inside of a map or of a called workflow: its `scopePath`.",
-        max_length=MAX_PATH_CHARS,
-    ),
-]
 
 
 class ShowNode(Query, frozen=True, kw_only=True):

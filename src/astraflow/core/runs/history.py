@@ -11,6 +11,7 @@ import msgspec
 from astraflow.core.contract.events import Event, NodeBody, NodeOutput, NodeState
 from astraflow.core.contract.log_levels import LogLevel, is_at_least
 from astraflow.core.contract.runs import Attempt, LogLine, TaskError
+from astraflow.core.contract.scope_paths import is_within
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -102,16 +103,29 @@ def _changes_of(fact: TaskFact) -> dict[str, Any]:
     return {**end, "finished_at": iso(fact.at)}
 
 
-def log_lines(
-    events: Iterable[Event], node_id: str | None, level: LogLevel | None = None
-) -> Iterator[LogLine]:
-    """The output among the events of a run: of one node or of all, from a level on or all of it."""
+class LogFilter(NamedTuple):
+    """Which output is wanted. What is None or empty lets everything through."""
+
+    node_id: str | None = None
+    level: LogLevel | None = None
+    scope: str = ""
+
+    def takes(self, body: object) -> bool:
+        """Whether an event is about a node and a scope whose output is wanted."""
+        if not isinstance(body, NodeBody):
+            return False
+        is_wanted_node = not self.node_id or _writer(body) == self.node_id
+        return is_wanted_node and (not self.scope or is_within(body.scope_path, self.scope))
+
+
+def log_lines(events: Iterable[Event], wanted: LogFilter) -> Iterator[LogLine]:
+    """The output among the events of a run that a filter lets through."""
     for event in events:
         body = event.body
-        if node_id and not (isinstance(body, NodeBody) and _writer(body) == node_id):
+        if not wanted.takes(body):
             continue
         if isinstance(body, NodeOutput):
-            if level is not None and not is_at_least(body.metadata, level):
+            if wanted.level is not None and not is_at_least(body.metadata, wanted.level):
                 continue
             yield LogLine(id=event.id, occurred_at=event.occurred_at, **_fields(body))
         elif isinstance(body, NodeState) and body.dropped:
@@ -138,6 +152,7 @@ def _gap(event: Event, body: NodeState) -> LogLine:
         id=event.id,
         occurred_at=event.occurred_at,
         node_id=_writer(body),
+        scope_path=body.scope_path,
         attempt=body.attempt or 0,
         channel=DROPPED,
         index=0,

@@ -302,7 +302,7 @@ def _result_bodies(
         ]
     attempt = fact.attempt if isinstance(fact, TaskSucceeded) else 0
     given = () if isinstance(fact, TaskDecided) else fact.artifacts
-    artifacts = [_artifact(one) for one in given]
+    artifacts = [artifact_view(one) for one in given]
     snapshot = NodeResult(**place, attempt=attempt, result=fact.result, artifacts=artifacts)
     source = fact.from_run if isinstance(fact, TaskReused) else None
     is_pinned = source == PINNED
@@ -378,7 +378,7 @@ def _next_try(
     return WaitingFor(kind=kind, detail=detail, until=at, retry_at=at)
 
 
-def _artifact(artifact: ArtifactRef) -> Artifact:
+def artifact_view(artifact: ArtifactRef) -> Artifact:
     return Artifact(
         resource_id=artifact.resource_id,
         worker_id=artifact.worker_id,
@@ -438,7 +438,7 @@ def view_node(
         if is_dispatched
         else None,
         ack_deadline=ack_deadline,
-        artifacts=[_artifact(one) for one in task.artifacts],
+        artifacts=[artifact_view(one) for one in task.artifacts],
         middlewares=[level[one].node_id for one in node.middlewares] or None,
         host_node_id=None if host is None else host.node_id,
         chain_index=host.middlewares.index(index - run.base_of(index))
@@ -509,7 +509,7 @@ def view_run(
         )
         for index in range(len(run.plan.nodes))
     ]
-    artifacts = [_artifact(artifact) for task in run.tasks for artifact in task.artifacts]
+    artifacts = [artifact_view(artifact) for task in run.tasks for artifact in task.artifacts]
     return Run(**_head(run), nodes=nodes, artifacts=artifacts)
 
 

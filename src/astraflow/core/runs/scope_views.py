@@ -11,17 +11,26 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec import structs
 
 from astraflow.core import errors
-from astraflow.core.contract.runs import ItemCounts, Node, Run, WaitingFor
+from astraflow.core.contract.runs import Artifact, ItemCounts, Node, Run, WaitingFor
+from astraflow.core.contract.scope_paths import is_within
 from astraflow.core.contract.words import NodeStatus
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.chains import Calls, calls_by_task, shown_task
-from astraflow.core.runs.projections import node_status, shown_status, view_node, view_run
+from astraflow.core.runs.projections import (
+    artifact_view,
+    node_status,
+    shown_status,
+    view_node,
+    view_run,
+)
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import BodyStep, Plan, PlanNode
 
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ENDED: Final = ("succeeded", "failed", "skipped", "cancelled")
 
 
@@ -118,14 +127,29 @@ def with_scope(run: RunRecord, task: int, node: Node, parent: str | None = None)
     """A node as it is shown, with what is known of where it is and of its items."""
     scope = run.scopes.get(task)
     path = path_of(run, task)
-    if path is None and scope is None and parent is None:
-        return node
     items = None
     if scope is not None and scope.step.map is not None:
         items = _counts(run, [scope.first_of(item) for item in range(scope.count)])
+    elif scope is None and _is_empty_map(run, task):
+        items = _counts(run, ())
+    if path is None and scope is None and parent is None and items is None:
+        return node
     mapped = next(((one, item) for one, item in run.scopes_of(task)), None)
     item = mapped[1] if mapped is not None and mapped[0].step.map is not None else None
     return structs.replace(node, scope_path=path, items=items, parent=parent, item=item)
+
+
+def _is_empty_map(run: RunRecord, task: int) -> bool:
+    """Whether a task is a map that had nothing to do: its list is empty, so that it has opened no scope."""
+    body = _body_of(run.tasks[task].node)
+    result = run.tasks[task].result
+    if body is None or body.map is None or result is None:
+        return False
+    try:
+        collected = _members.decode(result).get(body.map.collect)
+    except msgspec.ValidationError:  # a pinned result is whatever its author likes
+        return False
+    return collected is not None and bytes(collected) == b"[]"
 
 
 def path_of(run: RunRecord, task: int) -> str | None:
@@ -208,6 +232,26 @@ def _descend(run: RunRecord, scope_path: str) -> tuple[int, Plan]:
             raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, message)
         base, plan = scope.first_of(item), scope.plan
     return base, plan
+
+
+def check_scope(run: RunRecord, scope_path: str) -> None:
+    """Raises: NotFound: the run has no such scope, or has not begun it."""
+    _descend(run, scope_path)
+
+
+def view_artifacts(run: RunRecord, scope_path: str) -> list[Artifact]:
+    """The artifacts of all nodes; with a path, of those inside of that scope.
+
+    Raises: NotFound.
+    """
+    if scope_path:
+        check_scope(run, scope_path)
+    return [
+        artifact_view(artifact)
+        for index, task in enumerate(run.tasks)
+        if task.artifacts and (not scope_path or is_within(path_of(run, index), scope_path))
+        for artifact in task.artifacts
+    ]
 
 
 def view_body(run: RunRecord, task: int, item: int) -> list[Node]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from astraflow.core.contract.events import Event, NodeOutput, NodeState, RunStatusChange
 from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import (
@@ -21,7 +23,7 @@ from astraflow.core.runs.facts import (
     TaskWaiting,
     WaitReason,
 )
-from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
+from astraflow.core.runs.history import LogFilter, attempts_of, log_lines, timeline_of
 from tests.tables import each_row
 
 ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "it broke", stack="line 1")
@@ -89,12 +91,41 @@ def test_only_output_is_a_line_and_what_was_dropped_is_named() -> None:
         Event(id=number, type=kind, occurred_at="x", body=body)
         for number, (kind, body) in enumerate(bodies, 1)
     ]
-    line, gap = log_lines(events, None)
+    line, gap = log_lines(events, LogFilter())
     assert (line.id, line.channel, line.data_base64, line.metadata) == (2, "llm", "AA==", {})
     assert (gap.id, gap.channel) == (4, "dropped")
     assert gap.text == "3 pieces of output were dropped here"
-    assert list(log_lines(events, "other")) == []
-    assert len(list(log_lines(events, "n"))) == 2
+    assert list(log_lines(events, LogFilter("other"))) == []
+    assert len(list(log_lines(events, LogFilter("n")))) == 2
+
+
+@pytest.mark.parametrize(
+    ("scope", "lines"),
+    [("", ["", "m:1", "m:1", "m:1/b:0", "m:11"]), ("m:1", ["m:1", "m:1", "m:1/b:0"]), ("m", [])],
+)
+def test_output_of_a_scope_is_what_was_written_in_it_and_in_what_it_holds(
+    scope: str, lines: list[str]
+) -> None:
+    events = [
+        Event(id=number, type="node.result.delta", occurred_at="x", body=_output(path))
+        for number, path in enumerate((None, "m:1", "m:1/b:0", "m:11"), 1)
+    ]
+    gap = NodeState(node_id="n", status="running", attempt=1, dropped=3, scope_path="m:1")
+    events.insert(2, Event(id=9, type="node.state", occurred_at="x", body=gap))
+    found = log_lines(events, LogFilter(scope=scope))
+    assert [line.scope_path or "" for line in found] == lines
+
+
+def _output(path: str | None) -> NodeOutput:
+    return NodeOutput(
+        node_id="n",
+        attempt=1,
+        channel="log",
+        index=0,
+        mime_type="text/plain",
+        text="x",
+        scope_path=path,
+    )
 
 
 def test_the_attempts_of_a_call_name_it_and_those_of_other_tasks_are_left_out() -> None:
@@ -122,6 +153,6 @@ def test_the_output_of_an_outermost_middleware_is_found_under_its_own_id() -> No
     events = [
         Event(id=at, type="x", occurred_at="x", body=one) for at, one in enumerate((body, dropped))
     ]
-    assert list(log_lines(events, "host")) == []
-    assert [one.node_id for one in log_lines(events, "retry")] == ["retry", "retry"]
-    assert next(log_lines(events, None)).chain_index == 0
+    assert list(log_lines(events, LogFilter("host"))) == []
+    assert [one.node_id for one in log_lines(events, LogFilter("retry"))] == ["retry", "retry"]
+    assert next(log_lines(events, LogFilter())).chain_index == 0
