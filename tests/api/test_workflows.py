@@ -110,6 +110,11 @@ async def test_validation_says_all_that_is_wrong_and_saves_nothing() -> None:
             "code": "E.WORKFLOW.UNKNOWN_FIELD",
             "message": "a node has no field of this name: 'retries'; did you mean 'retry'?",
         }
+        unsure = definition()
+        unsure["nodes"][0]["retry"] = {"attempts": 3}
+        (warning,) = (await rig.post(f"{PATH}/validate", json=unsure)).json()["warnings"]
+        assert warning["pointer"] == "/nodes/0/retry/attempts"
+        assert warning["message"].endswith("did you mean 'maxAttempts'?")
         bad = await rig.post(f"{PATH}/validate", json=definition(nodes=nodes))
         body = problem_of(bad, 422, "E.WORKFLOW.INVALID")
         assert len(body["errors"]) == 2

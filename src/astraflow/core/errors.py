@@ -443,7 +443,7 @@ WORKFLOW_CALL = _final("E.WORKFLOW.CALL", 422,
     "a workflow that a node calls is not there, or cannot be called",
     "publish the workflow, name a version that it has, and let no workflow call itself")
 WORKFLOW_UNKNOWN_FIELD = _final("E.WORKFLOW.UNKNOWN_FIELD", 422,
-    "a node has a field that means nothing here; a warning, nothing is refused for it",
+    "the definition has a field that means nothing here; a warning, nothing is refused for it",
     "correct its name, or begin it with `x-` if it is your own")
 WORKFLOW_NOT_FOUND = _final("E.WORKFLOW.NOT_FOUND", 404,
     "there is no such workflow, or none that you may see",
