@@ -27,7 +27,8 @@ from astraflow.core.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NOD
 from astraflow.core.workflow.node_rules import NodeRules
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import Problems
-from astraflow.core.workflow.schema_rules import SchemaRules
+from astraflow.core.workflow.run_inputs import check_constants
+from astraflow.core.workflow.schema_rules import SchemaRules, wired_paths
 from astraflow.core.workflow.settings_rules import SettingsRules
 from astraflow.core.workflow.workflow_rules import check_workflow
 
@@ -157,10 +158,19 @@ class Analysis:
                     message = "a workflow that undoes what it did cannot be called"
                     self.problems.add(pointer, WORKFLOW_CALL, message)
                 self.called[place] = found
+                self._check_inputs(node, place, found)
                 for feature in found.plan.features:
                     self.features.add(feature)
             else:
                 self.problems.add(pointer, WORKFLOW_CALL, found)
+
+    def _check_inputs(self, node: NodeSpec, place: int, called: Called) -> None:
+        """Hold what a call is given, as far as it is known, against what the other workflow declares."""
+        if place in self.nodes.unsound:
+            return
+        wired = wired_paths(node, self.edges.links[place])
+        pointer = f"/nodes/{place}/parameters"
+        check_constants(called.inputs, self.nodes.texts[place], wired, pointer, self.problems)
 
     def _take_order(self) -> None:
         """The authored order where it is topological, which it mostly is; else a computed one."""

@@ -5,11 +5,13 @@ Rules:
 2. An input that is not given has its default. One that is required and has none must be given.
 3. A value fits the schema of its input as it is: nothing is converted.
 4. What a run is started with is kept with it, defaults included: a later version of the workflow changes nothing.
+5. What a node gives to a workflow that it calls is held against the same rules twice: as its author wrote it, as far
+   as no edge and no expression gives it, and when the call begins.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Raw
@@ -23,10 +25,15 @@ from astraflow.core.workflow.schema_rules import check_schema
 from astraflow.core.workflow.value_schemas import Violation, compile_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from astraflow.core.errors import Code
+    from astraflow.core.workflow.bindings import Path
     from astraflow.core.workflow.definition import RunInput, WorkflowSpec
+
+INPUTS: Final = "inputs"
+"""The parameter of a call that has the inputs of the other workflow."""
+MISSING_INPUT: Final = "the input is required and missing"
 
 
 def declared_inputs(workflow: WorkflowSpec) -> tuple[DeclaredInput, ...]:
@@ -76,17 +83,48 @@ def take_inputs(declared: Sequence[DeclaredInput], given: Raw) -> Raw:
         raise InvalidDocument(WORKFLOW_INPUT, problems.found())
     values = msgspec.json.decode(given, type=dict[str, Raw])
     known = {one.name: one for one in declared}
-    for name in values:
-        if name not in known:
-            near = problems.did_you_mean(name, known)
-            message = f"the workflow declares no input of this name: {name[:80]!r}{near}"
-            problems.add(f"/inputs/{pointer_token(name[:80])}", WORKFLOW_INPUT, message)
+    _check_names(values, known, "/inputs", problems)
     for one in declared:
         _take(one, values, problems)
     if problems.count:
         raise InvalidDocument(WORKFLOW_INPUT, problems.found())
     # On one line: that is how facts are stored, and a definition may be written on many.
     return Raw(msgspec.json.format(msgspec.json.encode(values), indent=-1))
+
+
+def check_constants(
+    declared: Sequence[DeclaredInput],
+    parameters: bytes,
+    wired: Sequence[Path],
+    pointer: str,
+    problems: Problems,
+) -> None:
+    """Report what the author of a call wrote and what the workflow that is called can never take. `wired`: the paths
+    in the parameters that edges and items of a map write."""
+    given = msgspec.json.decode(parameters).get(INPUTS, {})
+    if not isinstance(given, dict) or () in wired or (INPUTS,) in wired:
+        return  # an expression or an edge gives all of them; other values do not fit the schema of the node
+    written = [path[1:] for path in wired if path[0] == INPUTS]
+    _check_names(given, {one.name for one in declared}, f"{pointer}/{INPUTS}", problems)
+    for one in declared:
+        place = f"{pointer}/{INPUTS}/{pointer_token(one.name)}"
+        inside = [path[1:] for path in written if path[0] == one.name]
+        if one.name in given:
+            schema = compile_schema(one.schema) if one.schema and () not in inside else None
+            for found in schema.authored_violations(given[one.name], inside) if schema else ():
+                problems.add(f"{place}{found.pointer}", WORKFLOW_INPUT, found.message)
+        elif one.is_required and not one.default and not inside:
+            problems.add(place, WORKFLOW_INPUT, MISSING_INPUT)
+
+
+def _check_names(
+    given: Iterable[str], known: Collection[str], pointer: str, problems: Problems
+) -> None:
+    for name in given:
+        if name not in known:
+            near = problems.did_you_mean(name, known)
+            message = f"the workflow declares no input of this name: {name[:80]!r}{near}"
+            problems.add(f"{pointer}/{pointer_token(name[:80])}", WORKFLOW_INPUT, message)
 
 
 def _take(declared: DeclaredInput, values: dict[str, Raw], problems: Problems) -> None:
@@ -98,7 +136,7 @@ def _take(declared: DeclaredInput, values: dict[str, Raw], problems: Problems) -
     elif declared.default:
         values[name] = Raw(declared.default)
     elif declared.is_required:
-        problems.add(pointer, WORKFLOW_INPUT, "the input is required and missing")
+        problems.add(pointer, WORKFLOW_INPUT, MISSING_INPUT)
 
 
 def _unfit(given: bytes) -> tuple[Code, str] | None:

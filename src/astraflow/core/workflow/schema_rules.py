@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from astraflow.core.errors import Code
     from astraflow.core.workflow.bindings import Path
-    from astraflow.core.workflow.definition import WorkflowSpec
+    from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.node_rules import NodeRules
     from astraflow.core.workflow.ports import PortSpec
@@ -65,6 +65,13 @@ def check_node_schemas(
             check_schema(problems, f"{pointer}/{side}", raw, code)
 
 
+def wired_paths(node: NodeSpec, links: Sequence[PlannedEdge]) -> tuple[Path, ...]:
+    """The paths in the parameters of a node that its edges and the items of its map write."""
+    paths = [link.write.path for link in links if link.write is not TRIGGER]
+    target = None if node.map is None else item_path(node.map)
+    return tuple(paths) if target is None else (*paths, target)
+
+
 class SchemaRules:
     """Checks parameters when all edges are known, and edges as they come."""
 
@@ -90,11 +97,8 @@ class SchemaRules:
             schema = known[raw]
             if schema is None or place in unsound:
                 continue  # most node types take anything
-            wired = [link.write.path for link in links[place] if link.write is not TRIGGER]
-            target = None if node.map is None else item_path(node.map)
-            if target is not None:
-                wired.append(target)
-            for one in self._violations(schema, raw, texts[place], tuple(wired)):
+            wired = wired_paths(node, links[place])
+            for one in self._violations(schema, raw, texts[place], wired):
                 pointer = f"/nodes/{place}/parameters{one.pointer}"
                 self._problems.add(pointer, WORKFLOW_PARAMETER, one.message)
 

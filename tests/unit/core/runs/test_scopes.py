@@ -571,7 +571,7 @@ class TestCallsOfWorkflows:
         assert played.result(1) == {"outputs": {"sum": 5}}
         assert played.result(2) == {"value": 5}
 
-    @each_row("inputs", [{}, {"n": 1, "m": 2}, "=7"])
+    @each_row("inputs", ["={}", "={'n': 1, 'm': 2}", "=7"])
     def test_inputs_that_do_not_fit_fail_the_node(self, inputs: Any) -> None:
         assert Playing(self.calling(inputs=inputs)).status(1) == "failed E.TASK.INPUT_INVALID"
 
