@@ -27,6 +27,7 @@ from astraflow.core.runs.facts import (
     TaskSucceeded,
 )
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_views import path_of
 from astraflow.core.runs.traces import attempt_span, parent_span, run_span
 from astraflow.core.trace_context import TraceContext, parse_traceparent
 from astraflow.observe.spans import FinishedSpan, SpanExport
@@ -98,6 +99,7 @@ class RunTraces:
         node, status = task.node, _ENDS[type(fact)]
         error = getattr(fact, "error", None)
         code = getattr(fact, "code", None) if error is None else error.code
+        path = path_of(run, fact.task)
         self._put(
             FinishedSpan(
                 name=f"attempt {node.type}",
@@ -113,6 +115,7 @@ class RunTraces:
                     "astraflow.task.id": run.task_id(fact.task),
                     "astraflow.node.id": node.node_id,
                     "astraflow.node.type": node.type,
+                    **({} if path is None else {"astraflow.scope.path": path}),
                     "astraflow.package": f"{node.package_name} {node.package_version}",
                     "astraflow.attempt": attempt,
                     "astraflow.worker.id": task.worker or "",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from astraflow.core.workflow import plan_workflow, validate
+from astraflow.core.workflow.callees import Documents
 from astraflow.core.workflow.problems import InvalidDocument
 from tests.unit.core.workflow.drafts import CORE, definition, edge, node, uid
 
@@ -46,7 +47,7 @@ def found(
         ],
         [edge("1.value", f"2.{port}") if port else edge(1, 2)],
     )
-    documents = {(uid(9), None): CALLEE}
+    documents: Documents = {(uid(9), None): CALLEE}
     problems = validate(caller, CORE, documents)
     if problems:
         with pytest.raises(InvalidDocument) as refused:
@@ -137,7 +138,7 @@ def test_a_workflow_that_calls_with_wrong_inputs_cannot_be_called() -> None:
         id=uid(8),
     )
     caller = definition([node(1, "core.call", call={"workflowId": uid(8)})])
-    documents = {(uid(9), None): CALLEE, (uid(8), None): between}
+    documents: Documents = {(uid(9), None): CALLEE, (uid(8), None): between}
     [problem] = validate(caller, CORE, documents)
     assert problem.pointer == "/nodes/0/call"
     assert "/nodes/0/parameters/inputs/n" in problem.message
