@@ -163,3 +163,31 @@ def test_a_collector_that_is_away_costs_no_run(tmp_path: Path) -> None:
     with running(tmp_path / "site", 1, environ=away) as site:
         for _ in range(3):
             assert site.rest.run(workflow(node("core.noop")))["status"] == "succeeded"
+
+
+@pytest.mark.timeout(120)
+def test_the_attempts_of_items_are_spans_that_say_where_they_are(
+    collector: Collector, tmp_path: Path
+) -> None:
+    box = node("core.container", "box", map={"over": "=range(3)"})
+    inside = node("core.echo", parent=box["id"], parameters={"value": "=item"})
+    beside = node("core.noop")
+    with running(tmp_path / "site", 1, environ=traced(collector)) as site:
+        run_id = submit(site, workflow(box, inside, beside), f"00-{TRACE}-{CALLER}-01")
+        assert site.rest.finished(run_id)["status"] == "succeeded"
+
+        def found() -> list[ReceivedSpan]:
+            spans = collector.spans(TRACE)
+            return spans if len(spans) >= 9 else []
+
+        spans = until(found, "the spans of the run, four attempts and four executions")
+    assert len(spans) == len({one.id for one in spans}) == 9
+    run = next(one for one in spans if one.name.startswith("run "))
+    attempts = [one for one in spans if one.name.startswith("attempt ")]
+    assert {one.parent for one in attempts} == {run.id}
+    assert {one.attributes.get("astraflow.scope.path") for one in attempts} == {
+        None,
+        *(f"{box['id']}:{item}/{box['id']}:0" for item in range(3)),
+    }
+    executions = [one for one in spans if one.name.startswith("execute ")]
+    assert sorted(one.parent for one in executions) == sorted(one.id for one in attempts)
