@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from astraflow_sdk import CallFailed
 from astraflow_sdk.trial import Trial
@@ -23,6 +24,11 @@ GUIDES = ROOT / "docs" / "guides"
 def commands_of(page: str) -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
     return [line for block in blocks for line in block.strip().splitlines()]
+
+
+def inline_of(page: str) -> list[str]:
+    """The commands that a page names in sentences and tables."""
+    return sorted(set(re.findall(r"`(astra [^`]*)`", (GUIDES / page).read_text("utf-8"))))
 
 
 @pytest.mark.parametrize(
@@ -119,9 +125,49 @@ def test_the_guide_to_maps_works_as_it_stands(tmp_path: Path) -> None:
         shown = [server.typed(one.replace("RUN", run_id)) for one in others[len(runs) :]]
         assert [text.count("Hello Oslo") for text in shown] == [1, 0, 0]
         assert "Greet: began its 2 items" in shown[2]
-        owner = server.astra("runs", "items", run_id, "Greet", "--json").json["items"][1]
-        named = ("--node", owner["nodeId"], "--scope", f"{owner['nodeId']}:1")
-        assert "2. Hello Quito" in server.astra("runs", "show", run_id, *named).out
+        owner = server.astra("runs", "items", run_id, "Greet", "--json").json["items"][1]["nodeId"]
+        said = {
+            command: server.typed(_filled(command, run_id, owner, 1))
+            for command in inline_of("maps.md")
+        }
+        assert "2. Hello Quito" in said["astra runs show RUN --node NODE --scope NODE:3"]
+        assert "succeeded" in said["astra runs story RUN NODE --scope NODE:3"]
+        assert "2 items: 2 succeeded" in said["astra runs show RUN"]
+        assert "astra runs logs RUN --scope NODE:3" in said
+
+
+def _filled(command: str, run_id: str, node_id: str, item: int) -> str:
+    """A command of a table, with what it is about in the place of its words."""
+    return (
+        command.replace("RUN", run_id)
+        .replace("NODE:3", f"{node_id}:{item}")
+        .replace("NODE", node_id)
+    )
+
+
+def test_what_is_inside_of_a_call_is_shown_as_the_guide_to_containers_says(tmp_path: Path) -> None:
+    first, *others = commands_of("containers.md")
+    assert first == "astra up"
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with up(tmp_path) as server:
+        for command in others[:3]:
+            server.typed(command)
+        run = server.astra("runs", "list", "--json").json["items"][0]["runId"]
+        nodes = server.astra("runs", "show", run, "--json").json["nodes"]
+        call = next(one["nodeId"] for one in nodes if one["type"] == "core.call")
+        address, headers = (
+            f"{server.url}/api/v1/runs/{run}/nodes",
+            {"Authorization": f"Bearer {server.token}"},
+        )
+        body = httpx.get(f"{address}/{call}/body", headers=headers).json()["nodes"]
+        inside = body[0]["nodeId"]
+        one = httpx.get(f"{address}/{inside}?scope={call}:0", headers=headers).json()
+        assert one["scopePath"] == body[0]["scopePath"] == f"{call}:0"
+        [command] = [one for one in inline_of("containers.md") if "--scope" in one]
+        shown = server.typed(
+            command.replace("RUN", run).replace("CALL", call).replace("NODE", inside)
+        )
+        assert "succeeded" in shown
 
 
 def test_what_the_guide_to_inputs_says_of_a_refusal_is_what_is_printed(tmp_path: Path) -> None:

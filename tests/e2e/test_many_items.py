@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.definitions import link, node, workflow
 from tests.e2e.test_control_flow import by_label
-from tests.processes.rest import TOKEN
+from tests.processes.rest import TOKEN, Rest
 from tests.processes.system import System, running
 
 READERS, REQUESTS, ITEMS = 20, 200, 5_000
@@ -106,6 +107,10 @@ def test_runs_with_maps_are_cancelled_and_repeated_by_a_filter(system: System) -
     assert rest.post("runs/cancel", of, wanted=200)["items"] == []
 
 
+def at_zero(rest: Rest, gauge: str) -> bool | None:
+    return rest.metric(gauge) == 0 or None
+
+
 class Reader:
     """Reads pages of the items of a map, one after the other, and holds each against what a page is."""
 
@@ -169,4 +174,4 @@ def test_a_flood_of_readers_sees_consistent_pages_while_a_map_runs(system: Syste
     assert result["items"] == [{"value": item} for item in range(ITEMS)]
     assert rest.metric("cmd_dispatch_total") - sent == ITEMS
     for gauge in ("astraflow_queue_depth", "astraflow_active_tasks"):
-        system.until(lambda name=gauge: rest.metric(name) == 0 or None, f"{gauge} at 0")
+        system.until(partial(at_zero, rest, gauge), f"{gauge} at 0")
