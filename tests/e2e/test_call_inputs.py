@@ -14,10 +14,12 @@ from tests.processes.command_line import astra
 from tests.processes.rest import TOKEN
 from tests.processes.system import System, running
 
+KEY = "c2VjcmV0cyBvZiB0aGUgdGVzdHMgb2YgdHJpZ2dlcnM="
+
 
 @pytest.fixture
 def system(tmp_path: Path) -> Iterator[System]:
-    with running(tmp_path, workers=1) as made:
+    with running(tmp_path, workers=1, environ={"ASTRA_SCHEDULER_SECRETS_KEY": KEY}) as made:
         yield made
 
 
@@ -96,3 +98,29 @@ def test_a_caller_is_refused_once_the_other_workflow_takes_other_inputs(system: 
     }
     caller["nodes"][1]["call"]["version"] = 1
     assert system.rest.run(caller)["status"] == "succeeded"
+
+
+def test_a_stored_value_is_given_to_a_call_and_a_secret_is_not(system: System) -> None:
+    rest = system.rest
+    assert rest.http.put("/api/v1/secrets/KEY", json={"value": "hush"}).status_code == 200
+    code = "def main(rows):\n    return {'rows': len(rows)}"
+    counts = {"code": code, "inputs": {"rows": "=inputs.rows"}}
+    inside = node("core.python", "Inside", parameters=counts)
+    callee = workflow(inside, inputs={"rows": {"schema": {"type": "array"}}})
+    rest.post("workflows", callee, wanted=201)
+    code = "def main():\n    return {'rows': [1] * 2_000_000}"
+    large = node("core.python", "Large", parameters={"code": code})
+    inputs = {"rows": "=nodes.Large.results.rows"}
+    call = node(
+        "core.call", "Call", call={"workflowId": callee["id"]}, parameters={"inputs": inputs}
+    )
+    view = rest.run(workflow(large, call, edges=[link(large, call)]))
+    assert view["status"] == "succeeded", view["error"]
+    shown = rest.get(f"runs/{view['runId']}/nodes/{inside['id']}", scope=f"{call['id']}:0")
+    assert shown["result"] == {"rows": 2_000_000}
+    refused = rest.http.post(
+        "/api/v1/runs", json={"workflow": calling(callee["id"], rows="=secrets.KEY")}
+    )
+    assert refused.status_code == 422, refused.text
+    assert refused.json()["errors"][0]["pointer"] == "/nodes/1/parameters/inputs/rows"
+    assert "cannot be given a secret" in refused.text

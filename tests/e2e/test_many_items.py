@@ -25,9 +25,9 @@ def system(tmp_path: Path) -> Iterator[System]:
         yield made
 
 
-def listed(count: int, **over: Any) -> dict[str, Any]:
+def listed(count: int, row: object = 0, **over: Any) -> dict[str, Any]:
     """A node that returns a list, and a map over it."""
-    code = f"def main():\n    return {{'rows': [0] * {count}}}"
+    code = f"def main():\n    return {{'rows': [{row!r}] * {count}}}"
     makes = node("core.python", "makes", parameters={"code": code})
     maps = node(
         "core.echo",
@@ -38,9 +38,12 @@ def listed(count: int, **over: Any) -> dict[str, Any]:
     return workflow(makes, maps, edges=[link(makes, maps)])
 
 
-def test_one_item_too_many_fails_the_run_by_name_and_nothing_else(system: System) -> None:
+@pytest.mark.parametrize("row", [0, "x" * 30], ids=["inline", "stored"])
+def test_one_item_too_many_fails_the_run_by_name_and_nothing_else(
+    system: System, row: object
+) -> None:
     rest = system.rest
-    view = rest.run(listed(100_001))
+    view = rest.run(listed(100_001, row))
     shown = by_label(view)["maps"]
     assert (view["status"], view["error"]["code"]) == ("failed", "E.TASK.TOO_MANY")
     assert "100000 items in one map: 100001" in view["error"]["message"]

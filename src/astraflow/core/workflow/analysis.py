@@ -14,6 +14,7 @@ from astraflow.core.errors import (
     WORKFLOW_CYCLE,
     WORKFLOW_INVALID,
     WORKFLOW_LIMIT,
+    WORKFLOW_PARAMETER,
     WORKFLOW_UNKNOWN_NODE,
 )
 from astraflow.core.workflow.callees import MISSING_CALLEE, Called
@@ -29,6 +30,7 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import Problems
 from astraflow.core.workflow.run_inputs import check_constants
 from astraflow.core.workflow.schema_rules import SchemaRules, wired_paths
+from astraflow.core.workflow.secret_refs import find_secret_refs
 from astraflow.core.workflow.settings_rules import SettingsRules
 from astraflow.core.workflow.workflow_rules import check_workflow
 
@@ -87,6 +89,7 @@ class Analysis:
         self.nodes.check_all()
         self.family.check_all(self.features)
         self._take_expressions()
+        self._check_secrets()
         schemas = SchemaRules(self.workflow, self.nodes, self.problems)
         self.edges = EdgeRules(
             self.workflow,
@@ -119,6 +122,20 @@ class Analysis:
                 self.features.add(Feature.EXPRESSION)
                 self.bound[place] = self.expressions.take_parameters(text, place)
                 texts[place] = parameters.take_bound(self.bound[place].parameters, place)
+
+    def _check_secrets(self) -> None:
+        """Report secrets of nodes that no worker executes: the scheduler puts no secret into anything."""
+        with_secrets = self.nodes.parameters.secrets
+        for place, found in enumerate(self.nodes.types) if with_secrets else ():
+            text = self.nodes.texts[place]
+            if found is None or not found.executed_by_scheduler or text not in with_secrets:
+                continue
+            for pointer in find_secret_refs(text).places.values():
+                message = (
+                    f"{found.type} cannot be given a secret: refer to it in the node that uses it"
+                )
+                where = f"/nodes/{place}/parameters{pointer}"
+                self.problems.add(where, WORKFLOW_PARAMETER, message)
 
     def _take_conditions(self) -> None:
         for place, node in enumerate(self.workflow.nodes):

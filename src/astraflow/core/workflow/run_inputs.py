@@ -3,7 +3,8 @@
 Rules:
 1. Only declared inputs are taken; all problems of a submission are reported together, each with its pointer.
 2. An input that is not given has its default. One that is required and has none must be given.
-3. A value fits the schema of its input as it is: nothing is converted.
+3. A value fits the schema of its input as it is: nothing is converted. What is stored by reference is
+   taken to fit: the scheduler does not read it.
 4. What a run is started with is kept with it, defaults included: a later version of the workflow changes nothing.
 5. What a node gives to a workflow that it calls is held against the same rules twice: as its author wrote it, as far
    as no edge and no expression gives it, and when the call begins.
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from astraflow.core.errors import WORKFLOW_INPUT, WORKFLOW_LIMIT
+from astraflow.core.expressions.stored_value import is_stored_value
 from astraflow.core.workflow.limits import MAX_INPUTS_BYTES
 from astraflow.core.workflow.parameters import find_unfit
 from astraflow.core.workflow.plan import DeclaredInput
@@ -110,8 +112,10 @@ def check_constants(
         place = f"{pointer}/{INPUTS}/{pointer_token(one.name)}"
         inside = [path[1:] for path in written if path[0] == one.name]
         if one.name in given:
-            schema = compile_schema(one.schema) if one.schema and () not in inside else None
-            for found in schema.authored_violations(given[one.name], inside) if schema else ():
+            value = given[one.name]
+            if not one.schema or () in inside or is_stored_value(value):
+                continue
+            for found in compile_schema(one.schema).authored_violations(value, inside):
                 problems.add(f"{place}{found.pointer}", WORKFLOW_INPUT, found.message)
         elif one.is_required and not one.default and not inside:
             problems.add(place, WORKFLOW_INPUT, MISSING_INPUT)
@@ -150,4 +154,5 @@ def _unfit(given: bytes) -> tuple[Code, str] | None:
 
 
 def _violations(schema: bytes, value: bytes) -> list[Violation]:
-    return compile_schema(schema).violations(msgspec.json.decode(value))
+    decoded = msgspec.json.decode(value)
+    return [] if is_stored_value(decoded) else compile_schema(schema).violations(decoded)

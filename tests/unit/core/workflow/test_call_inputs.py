@@ -65,6 +65,7 @@ def found(
         {"n": 1, "text": "a", "who": {"name": 1}, "with": None, "any": [None]},
         {"n": "=1 + 1", "who": "={'name': 1}", "text": "=nodes.up.results.value"},
         {"n": 1, "who": {"name": "=1"}},
+        {"n": {"resourceRef": {"resourceId": "r", "type": "astraflow.value"}}},
         "=nodes.up.results.value",
     ],
 )
@@ -149,3 +150,23 @@ def test_parameters_that_were_refused_are_reported_once() -> None:
     caller = definition([node(1, "core.call", call={"workflowId": uid(9)}, parameters=[1])])
     [problem] = validate(caller, CORE, {(uid(9), None): CALLEE})
     assert problem.pointer == "/nodes/0/parameters"
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "pointer"),
+    [
+        ("core.call", {"inputs": {"n": 1, "text": "=secrets.key"}}, "/inputs/text"),
+        ("core.call", {"inputs": {"n": 1, "any": [{"secretRef": {"name": "k"}}]}}, "/inputs/any/0"),
+        ("core.container", {"input": "=secrets.key"}, "/input"),
+        ("core.switch", {"value": "=secrets.key", "cases": ["a"]}, "/value"),
+    ],
+)
+def test_a_node_that_the_scheduler_carries_out_is_given_no_secret(
+    kind: str, parameters: dict[str, Any], pointer: str
+) -> None:
+    fields = {"call": {"workflowId": uid(9)}} if kind == "core.call" else {}
+    caller = definition([node(1, kind, parameters=parameters, **fields)])
+    problems = validate(caller, CORE, {(uid(9), None): CALLEE})
+    assert (f"/nodes/0/parameters{pointer}", "E.WORKFLOW.PARAMETER") in [
+        (one.pointer, one.code) for one in problems
+    ]
