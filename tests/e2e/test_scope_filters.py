@@ -121,6 +121,12 @@ def test_the_command_line_takes_a_scope_and_names_items(seen: Seen) -> None:
     assert sorted(everything) == sorted(
         ["Beside | beside", *(f"Says[{item}] | item {item}" for item in range(12))]
     )
+    named = seen.astra("runs", "logs", seen.run_id, "--scope", "Box:2/Box:0")
+    assert named.out.splitlines() == ["Says[2] | item 2"]
+    shown = seen.astra("runs", "show", seen.run_id, "--node", "Says", "--scope", "Box:2/Box:0")
+    assert '"result": 2' in shown.out
+    alone = seen.astra("runs", "show", seen.run_id, "--scope", "Box:2")
+    assert (alone.code != 0, "--scope needs a node" in alone.err) == (True, True)
     wrong = seen.astra("runs", "logs", seen.run_id, "--scope", seen.scope(12))
     assert wrong.code != 0
     assert "no such item in the run" in wrong.err

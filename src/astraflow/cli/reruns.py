@@ -43,6 +43,15 @@ def find_node(run: Run, name: str, scope: str | None = None) -> str:
         ) from None
 
 
+def find_scope(run: Run, path: str | None) -> str | None:
+    """The path of a scope with ids in the place of labels; a part that names no node of the run stays as it is."""
+    if path is None:
+        return None
+    ids = {one.label: one.node_id for one in reversed(run.nodes) if one.label}
+    steps = (step.rpartition(":") for step in path.split("/"))
+    return "/".join(f"{ids.get(name, name)}{colon}{item}" for name, colon, item in steps)
+
+
 def cancel(
     run_id: OneRun = None,
     status: Status = None,

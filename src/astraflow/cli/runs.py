@@ -16,7 +16,7 @@ from astraflow.cli.inputs import unreadable
 from astraflow.cli.node_output import NodeOutputPrinter
 from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.pagination import Cursor, Limit, show_list
-from astraflow.cli.reruns import find_node
+from astraflow.cli.reruns import find_node, find_scope
 from astraflow.cli.run import Patience
 from astraflow.client import message_requests, requests, scope_requests
 from astraflow.client.blocking import Client
@@ -42,7 +42,7 @@ ScopePath = Annotated[
     str | None,
     typer.Option(
         "--scope",
-        help="Path of a node inside of a map or a called workflow: NODE:ITEM. Nodes are named by their ids then",
+        help="Path of a node inside of a map or a called workflow: NODE:ITEM, by ids or labels",
     ),
 ]
 SHOWN_CHARS: int = 60
@@ -85,9 +85,12 @@ def show(
     run_id: RunId, node: NodeName = None, scope: ScopePath = None, as_json: AsJson = False
 ) -> None:
     """Show a run with its nodes, or one node with its full result."""
+    _check_scope(scope, node, f"astra runs show {run_id} --node NODE")
     with Client() as client:
         if node is not None:
-            node_id = find_node(client.runs.get(run_id), node, scope)
+            found = client.runs.get(run_id)
+            scope = find_scope(found, scope)
+            node_id = find_node(found, node, scope)
             if as_json:
                 show_json(client.perform(requests.get_node(run_id, node_id, scope=scope).raw()))
             else:
@@ -97,6 +100,11 @@ def show(
         else:
             run = client.runs.get(run_id)
             show_run(client, run, client.runs.definition(run_id))
+
+
+def _check_scope(scope: str | None, node: str | None, instead: str) -> None:
+    if scope is not None and node is None:
+        raise unreadable("--scope needs a node", f"{instead} --scope {scope}")
 
 
 @app.command()
@@ -113,7 +121,9 @@ def items(
 ) -> None:
     """List the items of a map, in the order of its list."""
     with Client() as client:
-        node_id = find_node(client.runs.get(run_id), node, scope)
+        run = client.runs.get(run_id)
+        scope = find_scope(run, scope)
+        node_id = find_node(run, node, scope)
     show_list(
         partial(scope_requests.list_items, run_id, node_id, scope=scope, status=status),
         kind=Node,
@@ -200,6 +210,7 @@ def logs(
     """Print the output of the nodes of a run: log lines and streamed text."""
     with Client() as client:
         run = client.runs.get(run_id)
+        scope = find_scope(run, scope)
         node_id = None if node is None else find_node(run, node, scope)
         output = NodeOutputPrinter(run.nodes, as_json)
         if follows:
@@ -236,10 +247,10 @@ def story(
     as_json: AsJson = False,
 ) -> None:
     """Print the timeline of a node, or of all nodes."""
-    if scope is not None and node is None:
-        raise unreadable("--scope needs a node", f"astra runs story {run_id} NODE --scope {scope}")
+    _check_scope(scope, node, f"astra runs story {run_id} NODE")
     with Client() as client:
         run = client.runs.get(run_id)
+        scope = find_scope(run, scope)
         chosen = [find_node(run, node, scope)] if node else [one.node_id for one in run.nodes]
         if len(chosen) > MOST_TOLD:
             raise unreadable(
