@@ -195,7 +195,8 @@ def _opened_map(
     if tasks > MAX_RUN_TASKS:
         return _too_many(tasks, MAX_RUN_TASKS, "tasks in this run")
     if not count:
-        return TaskDecided(decision.at, task, collected(over, [], None))
+        failed: list[Any] | None = [] if step.policy == "collect" else None
+        return TaskDecided(decision.at, task, collected(over, [], failed))
     if over.path is not None:
         parameters = write(over.path, parameters, None)
     given = msgspec.Raw(msgspec.json.encode(parameters))

@@ -176,6 +176,9 @@ class TestMaps:
         played = Playing(made)
         assert played.result(1) == {"items": []}
         assert played.queued == [1]
+        over = {"over": "value", "failurePolicy": "collect"}
+        played = Playing(plan([echo(1, parameters={"value": []}, map=over)]))
+        assert played.result(1) == {"items": [], "errors": []}
 
     @each_row("value", [None, "abc", {"a": 1}, 7])
     def test_what_is_no_list_fails_the_node(self, value: Any) -> None:
