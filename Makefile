@@ -18,8 +18,10 @@ SECONDS ?= 60
 MINUTES ?= 5
 PORT ?= 8080
 TYPESCRIPT := 5.9.3
+WEB_STAMP := web/node_modules/.ready
+WEB_DIST := src/astraflow/web/dist
 
-.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript docs lock clean chromium promtool
+.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript node web web-check web-source docs lock clean chromium promtool
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -42,7 +44,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml
 run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
 	$(BIN)/astra up --port $(PORT)
 
-test: setup chromium promtool clients-if-changed check typescript coverage sim shells ## everything that CI runs
+test: setup chromium promtool clients-if-changed check typescript web-check coverage sim shells ## everything that CI runs
 	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 chromium: ## a Chromium for the browser tests: the one that is there, else the package manager's
@@ -135,6 +137,27 @@ typescript: ## check the TypeScript models with the compiler, and that it refuse
 	  --no-audit --no-fund --prefix build/typescript typescript@$(TYPESCRIPT)
 	build/typescript/node_modules/.bin/tsc --project clients/typescript
 
+node:
+	@node -e 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 20 || (major === 20 && minor >= 19) ? 0 : 1)' \
+	  2>/dev/null && command -v npm >/dev/null || \
+	  { echo "the web app is built with Node 20.19 or newer and its npm: install them (running AstraFlow needs neither)" >&2; exit 1; }
+
+$(WEB_STAMP): web/package.json web/package-lock.json web/.npmrc | node
+	cd web && npm ci --no-audit --no-fund
+	touch $@
+
+web-source: $(WEB_STAMP) setup ## types, lint and tests of the web app's source
+	cd web && npm run --silent api:check && npm run --silent types && npm run --silent lint && npm test --silent
+
+web: web-source ## build the web app into src/astraflow/web/dist, where the scheduler serves it from
+	cd web && npm run --silent build
+
+web-check: web-source ## build the web app anew, and compare it with the one that is committed
+	rm -rf build/web && mkdir -p build
+	cd web && ASTRA_WEB_OUT=../build/web npm run --silent build
+	@diff -r build/web $(WEB_DIST) || \
+	  { echo "$(WEB_DIST) is not what web/ builds: run \`make web\` and commit it" >&2; exit 1; }
+
 docs: setup client wire ## write the generated reference pages, modules and pictures
 	$(PY) scripts/make_pictures.py
 	$(PY) scripts/make_builder.py
@@ -149,5 +172,5 @@ lock: setup ## resolve the lock files anew
 	done
 
 clean: ## remove everything that can be made again
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage var
+	rm -rf .venv build dist web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage var
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

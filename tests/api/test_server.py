@@ -17,7 +17,7 @@ END = b"host: localhost\r\nconnection: close\r\n\r\n"
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/", 307),
+        ("/", 200),
         ("/nothing", 404),
         ("/api/v1", 404),
         ("/api/v1/runs/a/b/c/d", 404),

@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 from tests.processes.process import ROOT, clean_environment
 from tests.processes.waiting import WAIT_S
 
+DIST = ROOT / "src/astraflow/web/dist"
 PARTS = (
     "src",
     "sdk",
@@ -25,8 +27,8 @@ PARTS = (
 )
 
 
-def build(folder: Path) -> Path:
-    """A wheel of this tree, built in a copy of it."""
+def copied(folder: Path) -> Path:
+    """A copy of this tree, as far as it is packed."""
     tree = folder / "tree"
     tree.mkdir()
     for part in PARTS:
@@ -36,6 +38,12 @@ def build(folder: Path) -> Path:
             shutil.copytree(source, tree / part, ignore=unwanted)
         else:
             shutil.copy2(source, tree / part)
+    return tree
+
+
+def build(folder: Path) -> Path:
+    """A wheel of this tree, built in a copy of it."""
+    tree = copied(folder)
     subprocess.run(
         [sys.executable, "-c", "from setuptools import build_meta; build_meta.build_wheel('dist')"],
         cwd=tree,
@@ -62,6 +70,10 @@ def test_a_wheel_has_the_sdk_the_core_package_and_the_sql_and_works(tmp_path: Pa
         "astraflow_sdk/__init__.py",
         "astraflow_sdk/host/__main__.py",
     } <= names
+    built = {
+        path.relative_to(ROOT / "src").as_posix() for path in DIST.rglob("*") if path.is_file()
+    }
+    assert built and built <= names, "the whole web app is in the wheel"
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
     # Isolated from this tree: only what is unpacked, and what the lock files name.
     program = (
@@ -79,3 +91,22 @@ def test_a_wheel_has_the_sdk_the_core_package_and_the_sql_and_works(tmp_path: Pa
     checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
     assert checks["host"]["verdict"] == "ok", done
     assert str(tmp_path / "installed") in checks["parts"]["says"]
+
+
+def test_a_source_distribution_has_the_web_app_and_not_what_it_is_built_with(
+    tmp_path: Path,
+) -> None:
+    tree = copied(tmp_path)
+    subprocess.run(
+        [sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')"],
+        cwd=tree,
+        check=True,
+        capture_output=True,
+        timeout=WAIT_S * 3,
+    )
+    (archive,) = (tree / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    built = {path.relative_to(ROOT).as_posix() for path in DIST.rglob("*") if path.is_file()}
+    assert built <= names
+    assert not [name for name in names if "node_modules" in name]

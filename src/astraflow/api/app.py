@@ -3,7 +3,8 @@
 A request passes, in this order: its host and its path are checked, the router finds its route, the scheduler must be
 ready, its credential must be allowed to use the route (`access`), its query is decoded, its endpoint is called. An
 error of the catalogue becomes a response with its status. Everything else is logged and becomes a 500 that has the id
-of the request and nothing else.
+of the request and nothing else. A path without a route may be one of the web app, which needs no credential and no
+scheduler that is ready.
 
 Every write leaves a row in the audit, here: what it was, of whom, its request id and its code. What the scheduler
 audits itself, with words of its own, has its row already. A request without a valid credential is nobody's: no row.
@@ -50,6 +51,7 @@ from astraflow.api.token_routes import TokenEndpoints
 from astraflow.api.trigger_routes import TriggerEndpoints
 from astraflow.api.user_routes import UserEndpoints
 from astraflow.api.version_routes import VersionEndpoints
+from astraflow.api.web_app import WebApp
 from astraflow.api.worker_routes import WorkerEndpoints
 from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
@@ -61,11 +63,13 @@ from astraflow.observe.audit_marks import AuditMark, begin_audit
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.request_ids import begin_request, current_request_id
 from astraflow.scheduler.service import Scheduler
+from astraflow.web import DIST
 
 MAX_PATH_BYTES: Final = 2_048
 ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
 """What works while the scheduler does not serve: it starts, it is a standby, or its store does not respond."""
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_READING: Final = ("GET", "HEAD")
 
 ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     RunEndpoints,
@@ -134,9 +138,15 @@ class Application:
     """The ASGI application of a scheduler."""
 
     def __init__(
-        self, endpoints: Sequence[Endpoints], gate: Gate, metrics: Metrics, scheduler: Scheduler
+        self,
+        endpoints: Sequence[Endpoints],
+        gate: Gate,
+        metrics: Metrics,
+        scheduler: Scheduler,
+        web_app: WebApp,
     ) -> None:
         self._gate = gate
+        self._web_app = web_app
         self._counter = metrics.requests
         self._scheduler = scheduler
         self._router: Router[_Target] = Router()
@@ -163,14 +173,26 @@ class Application:
             return refused
         found = self._router.find(scope["path"], scope["method"])
         if found is None:
-            missing = self._no_route(scope["path"])
-            self._counter.add("none", str(missing.status))
-            return missing
+            return await self._respond_beside(scope)
         target, params = found
         response = await self._call(target, scope, receive, params)
         status = response.status if isinstance(response, Response) else int(HTTPStatus.OK)
         self._counter.add(target.route.action, str(status))
         return response
+
+    async def _respond_beside(self, scope: Scope) -> Response:
+        """What a path without a route gets: it may be one of the web app."""
+        path = scope["path"]
+        if not self._router.methods(path) and self._web_app.has(path):
+            if scope["method"] in _READING:
+                response = await self._web_app.respond(scope)
+            else:
+                response = _method_refused(_READING)
+            self._counter.add("web app", str(response.status))
+            return response
+        missing = self._no_route(path)
+        self._counter.add("none", str(missing.status))
+        return missing
 
     def _check(self, scope: Scope) -> Response | None:
         if not self._gate.knows_host(scope["headers"]):
@@ -186,13 +208,12 @@ class Application:
     def _no_route(self, path: str) -> Response:
         """The path does not exist, or does not take this method."""
         known = self._router.methods(path)
-        allowed = ", ".join(method for method in METHODS if method in known)
+        allowed = [method for method in METHODS if method in known]
         if not allowed:
             return problem_response(
                 Refused(errors.REQUEST_NO_ROUTE, "there is nothing at this path")
             )
-        refused = Refused(errors.REQUEST_METHOD, f"this path takes: {allowed}")
-        return problem_response(refused, [(b"allow", allowed.encode())])
+        return _method_refused(allowed)
 
     async def _call(
         self, target: _Target, scope: Scope, receive: Receive, params: dict[str, str]
@@ -239,6 +260,12 @@ class Application:
         is_known = error.code is errors.SCHEDULER_NOT_READY
         if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_known:
             _log.warning("request failed: %s", error.message, extra={"code": error.code.code})
+
+
+def _method_refused(allowed: Sequence[str]) -> Response:
+    named = ", ".join(allowed)
+    refused = Refused(errors.REQUEST_METHOD, f"this path takes: {named}")
+    return problem_response(refused, [(b"allow", named.encode())])
 
 
 def _is_due(target: _Target, mark: AuditMark | None, error: AstraflowError) -> bool:
@@ -288,4 +315,5 @@ def make_app(
         description=cache(lambda: describe(ROUTES)),
     )
     endpoints = [kind(services) for kind in ENDPOINTS]
-    return Application(endpoints, Gate(scheduler.credentials, settings), metrics, scheduler)
+    gate = Gate(scheduler.credentials, settings)
+    return Application(endpoints, gate, metrics, scheduler, WebApp(DIST))

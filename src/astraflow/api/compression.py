@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 from astraflow.api.asgi import Scope
@@ -30,7 +30,12 @@ def accepts_gzip(scope: Scope) -> bool:
     """Whether a client wants gzip (RFC 9110 §12.5.3): it names it, or everything, and does not prefer none."""
     if scope["method"] == "HEAD" or scope["http_version"] == "1.0":
         return False  # the length is not known before: HTTP/1.0 has no chunks, and a HEAD is to tell it
-    given = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
+    return wants_gzip(scope["headers"])
+
+
+def wants_gzip(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """The same for a body that is compressed already, whose length is known."""
+    given = b",".join(value for name, value in headers if name == b"accept-encoding")
     weights: dict[str, float] = {}
     for item in given.decode("latin-1").lower().split(","):
         coding, _, rest = item.partition(";")

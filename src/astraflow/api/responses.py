@@ -40,7 +40,9 @@ _RENAMED: Final = {"status": "state"}
 REQUEST_ID: Final = "astraflow.request_id"
 """The id of the request in the ASGI scope, as the bytes of a header."""
 
-_ALWAYS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+NO_STORE: Final = b"no-store"
+_NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
+_WITHOUT_BODY: Final = frozenset({204, 304})
 
 encode: Final = msgspec.json.Encoder().encode
 
@@ -53,19 +55,30 @@ def request_id_header(scope: Scope) -> tuple[bytes, bytes]:
 class Response:
     """One response. It is an ASGI application that sends just this."""
 
-    __slots__ = ("body", "headers", "media_type", "status")
+    __slots__ = ("body", "caching", "headers", "media_type", "status")
 
     def __init__(
-        self, body: bytes, status: int = 200, media_type: bytes = JSON, headers: Headers = ()
+        self,
+        body: bytes,
+        status: int = 200,
+        media_type: bytes = JSON,
+        headers: Headers = (),
+        caching: bytes = NO_STORE,
     ) -> None:
         self.body = body
         self.status = status
         self.media_type = media_type
         self.headers = headers
+        self.caching = caching
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head: list[tuple[bytes, bytes]] = [*_ALWAYS, request_id_header(scope), *self.headers]
-        if self.status != 204:
+        head: list[tuple[bytes, bytes]] = [
+            (b"cache-control", self.caching),
+            _NO_SNIFF,
+            request_id_header(scope),
+            *self.headers,
+        ]
+        if self.status not in _WITHOUT_BODY:
             head.append((b"content-type", self.media_type))
         if len(self.body) >= MIN_BYTES and not self._has_validator():
             head.append((b"vary", b"accept-encoding"))
@@ -74,7 +87,7 @@ class Response:
                 pieces = compressed(self.body, PIECE_BYTES)
                 await self._send_in_pieces(scope, receive, send, head, pieces)
                 return
-        if self.status != 204:
+        if self.status not in _WITHOUT_BODY:
             head.append((b"content-length", str(len(self.body)).encode()))
         if len(self.body) > PIECE_BYTES:
             await self._send_in_pieces(scope, receive, send, head, self._pieces_of_body())

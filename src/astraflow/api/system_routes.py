@@ -81,11 +81,6 @@ class SystemEndpoints(Endpoints):
     async def sample(self, request: Request[NoQuery]) -> AsgiApp:
         return Response(SAMPLE, 200, _HTML, [(b"content-security-policy", _POLICY)])
 
-    @route("GET", "/", PUBLIC, "getRoot", "redirect to the description for people", tag="system",
-           replies={307: Reply("Go there.", headers={"Location": "Its path."})})  # fmt: skip
-    async def root(self, request: Request[NoQuery]) -> AsgiApp:
-        return Response(b"", 307, _HTML, [(b"location", b"/api/docs")])
-
     @route("GET", "/api/openapi.json", PUBLIC, "getDescription", "this description", tag="system",
            replies={200: Reply("An OpenAPI 3.1 document.")})  # fmt: skip
     async def openapi(self, request: Request[NoQuery]) -> AsgiApp:

@@ -1,0 +1,29 @@
+import { texts } from "../texts";
+import classes from "./frame.module.css";
+import { type LiveState, useLive } from "./live";
+
+function wordsOf(state: LiveState): string {
+  switch (state.kind) {
+    case "connecting":
+      return texts.live.connecting;
+    case "live":
+      return texts.live.live;
+    case "reconnecting":
+      return texts.live.reconnecting(state.inSeconds);
+    case "offline":
+      return texts.live.offlineSince(
+        state.since.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }),
+      );
+  }
+}
+
+/** Whether what is shown is as it is now. */
+export function LivePill() {
+  const state = useLive((store) => store.state);
+  return (
+    <output className={classes.live} data-state={state.kind} aria-live="polite">
+      <span className={classes.dot} aria-hidden="true" />
+      {wordsOf(state)}
+    </output>
+  );
+}

@@ -1,0 +1,38 @@
+import { createTheme, localStorageColorSchemeManager, type MantineColorsTuple } from "@mantine/core";
+
+const accent: MantineColorsTuple = [
+  "#edf2ff",
+  "#dbe4ff",
+  "#bac8ff",
+  "#91a7ff",
+  "#748ffc",
+  "#5c7cfa",
+  "#4263eb",
+  "#3b5bdb",
+  "#364fc7",
+  "#2f44ad",
+];
+
+export const theme = createTheme({
+  fontFamily: '"Inter Variable", system-ui, sans-serif',
+  fontFamilyMonospace: '"JetBrains Mono Variable", ui-monospace, monospace',
+  fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.8125rem", lg: "1rem", xl: "1.25rem" },
+  lineHeights: { xs: "1.34", sm: "1.385", md: "1.385", lg: "1.375", xl: "1.3" },
+  headings: {
+    fontWeight: "600",
+    sizes: { h1: { fontSize: "1.25rem", lineHeight: "1.3" }, h2: { fontSize: "1rem", lineHeight: "1.375" } },
+  },
+  defaultRadius: 4,
+  primaryColor: "accent",
+  primaryShade: { light: 6, dark: 6 },
+  colors: { accent },
+  components: {
+    Button: { defaultProps: { size: "xs" } },
+    TextInput: { defaultProps: { size: "xs" } },
+    Select: { defaultProps: { size: "xs" } },
+    Tooltip: { defaultProps: { withArrow: true, openDelay: 400 } },
+  },
+});
+
+/** The same key is read by `theme-boot.js` before the first paint. */
+export const colorSchemes = localStorageColorSchemeManager({ key: "astraflow-color-scheme" });

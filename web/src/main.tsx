@@ -1,0 +1,31 @@
+import "@mantine/core/styles.css";
+import "./styles/fonts.css";
+import "./styles/base.css";
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { takeNonce } from "./app/nonce";
+import { router } from "./app/router";
+import { colorSchemes, theme } from "./app/theme";
+
+const nonce = takeNonce();
+const queries = new QueryClient({ defaultOptions: { queries: { staleTime: 5_000, retry: 1 } } });
+const place = document.getElementById("root");
+if (place === null) throw new Error("the page has no place for the app");
+
+createRoot(place).render(
+  <StrictMode>
+    <MantineProvider
+      theme={theme}
+      defaultColorScheme="auto"
+      colorSchemeManager={colorSchemes}
+      getStyleNonce={() => nonce}
+    >
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);
