@@ -1,0 +1,163 @@
+/** Edits of a JSON tree: each gives a new tree, in which all but the edited place has the bytes that it had. */
+
+import { type JsonStyle, lead, print, separator } from "./printing";
+import {
+  isParent,
+  type Json,
+  type JsonChild,
+  type JsonNode,
+  type JsonParent,
+  type JsonPath,
+  parseNode,
+  placeOf,
+} from "./tree";
+
+/** A new value, or a part of a tree, whose text is taken as it is. */
+export type NewJson = { readonly value: Json } | { readonly node: JsonNode };
+
+function made(given: NewJson, style: JsonStyle, depth: number): JsonNode {
+  return "node" in given ? given.node : parseNode(print(given.value, style, depth));
+}
+
+const endOf = (child: JsonChild): number => child.valueStart + child.value.text.length;
+
+function moved(children: readonly JsonChild[], by: number): JsonChild[] {
+  if (by === 0) return [...children];
+  return children.map((child) => ({ ...child, start: child.start + by, valueStart: child.valueStart + by }));
+}
+
+function replaceChild(parent: JsonParent, place: number, node: JsonNode): JsonParent {
+  const child = parent.children[place];
+  if (child === undefined || child.value === node) return parent;
+  const { text, children } = parent;
+  const by = node.text.length - child.value.text.length;
+  return {
+    kind: parent.kind,
+    text: text.slice(0, child.valueStart) + node.text + text.slice(endOf(child)),
+    children: [
+      ...children.slice(0, place),
+      { ...child, value: node },
+      ...moved(children.slice(place + 1), by),
+    ],
+  };
+}
+
+/** Put a child before the one at `place`, written as its neighbours are. */
+function insertChild(
+  parent: JsonParent,
+  place: number,
+  key: string,
+  node: JsonNode,
+  style: JsonStyle,
+  depth: number,
+): JsonParent {
+  const { kind, text, children } = parent;
+  const [first, second] = children;
+  const colon = kind === "array" ? "" : first ? colonOf(text, first) : style.isSpaced ? ": " : ":";
+  const prefix = kind === "array" ? "" : JSON.stringify(key) + colon;
+  const own = prefix + node.text;
+  const put = (start: number): JsonChild => ({ key, start, valueStart: start + prefix.length, value: node });
+  if (first === undefined) {
+    const opened = text[0] + lead(style, depth);
+    const whole = opened + own + lead(style, depth - 1) + text.at(-1);
+    return { kind, text: whole, children: [put(opened.length)] };
+  }
+  const between = second ? text.slice(endOf(first), second.start) : beside(text, first, style);
+  const before = children[Math.min(place, children.length) - 1];
+  if (before !== undefined) {
+    const at = endOf(before);
+    const by = between.length + own.length;
+    return {
+      kind,
+      text: text.slice(0, at) + between + own + text.slice(at),
+      children: [...children.slice(0, place), put(at + between.length), ...moved(children.slice(place), by)],
+    };
+  }
+  return {
+    kind,
+    text: text.slice(0, first.start) + own + between + text.slice(first.start),
+    children: [put(first.start), ...moved(children, own.length + between.length)],
+  };
+}
+
+function colonOf(text: string, child: JsonChild): string {
+  const found = /^"(?:[^"\\]|\\.)*"/s.exec(text.slice(child.start, child.valueStart));
+  return text.slice(child.start + (found?.[0].length ?? 0), child.valueStart);
+}
+
+/** What stands between two children, where there is only one yet. */
+function beside(text: string, only: JsonChild, style: JsonStyle): string {
+  const before = text.slice(1, only.start);
+  return before.includes("\n") ? `,${before}` : separator({ ...style, indent: "" }, 0);
+}
+
+function removeChild(parent: JsonParent, place: number): JsonParent {
+  const { kind, text, children } = parent;
+  const child = children[place];
+  if (child === undefined) return parent;
+  if (children.length === 1) return { kind, text: `${text[0]}${text.at(-1)}`, children: [] };
+  const before = children[place - 1];
+  const next = children[place + 1];
+  const from = before ? endOf(before) : child.start;
+  const to = before ? endOf(child) : (next?.start ?? endOf(child));
+  return {
+    kind,
+    text: text.slice(0, from) + text.slice(to),
+    children: [...children.slice(0, place), ...moved(children.slice(place + 1), from - to)],
+  };
+}
+
+/** Set what is at a path. Objects that are missing on the way are made; a list is never made longer than by one. */
+export function setIn(root: JsonNode, path: JsonPath, given: NewJson, style: JsonStyle, depth = 0): JsonNode {
+  const [step, ...rest] = path;
+  if (step === undefined) return made(given, style, depth);
+  const parent: JsonParent = isParent(root) ? root : { kind: "object", text: "{}", children: [] };
+  const place = placeOf(parent, step);
+  const child = parent.children[place];
+  if (child !== undefined)
+    return replaceChild(parent, place, setIn(child.value, rest, given, style, depth + 1));
+  const below: JsonNode = { kind: "object", text: "{}", children: [] };
+  const node =
+    rest.length === 0 ? made(given, style, depth + 1) : setIn(below, rest, given, style, depth + 1);
+  return insertChild(parent, parent.children.length, String(step), node, style, depth + 1);
+}
+
+/** Remove what is at a path: of a repeated key, all of them. Nothing there: nothing changes. */
+export function removeIn(root: JsonNode, path: JsonPath): JsonNode {
+  const [step, ...rest] = path;
+  if (step === undefined || !isParent(root)) return root;
+  const place = placeOf(root, step);
+  const child = root.children[place];
+  if (child === undefined) return root;
+  if (rest.length > 0) return replaceChild(root, place, removeIn(child.value, rest));
+  const removed = removeChild(root, place);
+  return root.kind === "object" ? removeIn(removed, [step]) : removed;
+}
+
+/** Put an item into the list at a path; the list is made if it is missing. */
+export function insertIn(
+  root: JsonNode,
+  path: JsonPath,
+  place: number,
+  given: NewJson,
+  style: JsonStyle,
+  depth = 0,
+): JsonNode {
+  const [step, ...rest] = path;
+  if (step === undefined) {
+    const list: JsonParent =
+      isParent(root) && root.kind === "array" ? root : { kind: "array", text: "[]", children: [] };
+    return insertChild(list, place, "", made(given, style, depth + 1), style, depth + 1);
+  }
+  const parent: JsonParent = isParent(root) ? root : { kind: "object", text: "{}", children: [] };
+  const found = placeOf(parent, step);
+  const child = parent.children[found];
+  const below: JsonNode = child?.value ?? {
+    kind: rest.length === 0 ? "array" : "object",
+    text: rest.length === 0 ? "[]" : "{}",
+    children: [],
+  };
+  const node = insertIn(below, rest, place, given, style, depth + 1);
+  if (child !== undefined) return replaceChild(parent, found, node);
+  return insertChild(parent, parent.children.length, String(step), node, style, depth + 1);
+}
