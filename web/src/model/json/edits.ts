@@ -5,11 +5,13 @@ import {
   isParent,
   type Json,
   type JsonChild,
+  type JsonFields,
   type JsonNode,
   type JsonParent,
   type JsonPath,
   parseNode,
   placeOf,
+  plainOf,
 } from "./tree";
 
 /** A new value, or a part of a tree, whose text is taken as it is. */
@@ -160,4 +162,48 @@ export function insertIn(
   const node = insertIn(below, rest, place, given, style, depth + 1);
   if (child !== undefined) return replaceChild(parent, found, node);
   return insertChild(parent, parent.children.length, String(step), node, style, depth + 1);
+}
+
+/**
+ * The tree of a value, made from one that is there: members and items that are equal keep their bytes, their order and
+ * the spaces around them. A number that no JavaScript number can hold is equal to the one that it was read as.
+ */
+export function mergedWith(node: JsonNode, value: Json, style: JsonStyle, depth: number): JsonNode {
+  if (isParent(node) && value !== null && typeof value === "object") {
+    if (node.kind === "array" && Array.isArray(value)) return mergedList(node, value, style, depth);
+    if (node.kind === "object" && !Array.isArray(value))
+      return mergedFields(node, value as JsonFields, style, depth);
+  }
+  if (!isParent(node) && Object.is(plainOf(node), value)) return node;
+  return made({ value }, style, depth);
+}
+
+function mergedFields(node: JsonParent, value: JsonFields, style: JsonStyle, depth: number): JsonNode {
+  let merged: JsonNode = node;
+  for (const child of node.children) {
+    if (!Object.hasOwn(value, child.key)) merged = removeIn(merged, [child.key]);
+  }
+  for (const [key, item] of Object.entries(value)) {
+    const place = isParent(merged) ? placeOf(merged, key) : -1;
+    const child = isParent(merged) ? merged.children[place] : undefined;
+    merged =
+      child === undefined
+        ? setIn(merged, [key], { value: item }, style, depth)
+        : replaceChild(merged as JsonParent, place, mergedWith(child.value, item, style, depth + 1));
+  }
+  return merged;
+}
+
+function mergedList(node: JsonParent, value: readonly Json[], style: JsonStyle, depth: number): JsonNode {
+  let merged = node;
+  for (let place = node.children.length - 1; place >= value.length; place -= 1)
+    merged = removeChild(merged, place);
+  value.forEach((item, place) => {
+    const child = merged.children[place];
+    merged =
+      child === undefined
+        ? insertChild(merged, place, "", made({ value: item }, style, depth + 1), style, depth + 1)
+        : replaceChild(merged, place, mergedWith(child.value, item, style, depth + 1));
+  });
+  return merged;
 }

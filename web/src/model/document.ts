@@ -1,0 +1,118 @@
+/**
+ * A workflow that is open in the editor. It is never changed: an edit gives another one, which shares all parts that
+ * were not edited, down to their bytes.
+ */
+
+import type { CanvasGroup, CanvasNote, EdgeDefinition, NodeDefinition } from "./definition";
+import { EDITOR_KEY } from "./definition";
+import { insertIn, mergedWith, type NewJson, removeIn, setIn } from "./json/edits";
+import { type JsonStyle, styleOf } from "./json/printing";
+import { type Json, type JsonNode, type JsonPath, nodeAt, parseText, plainOf } from "./json/tree";
+
+export interface WorkflowDocument {
+  readonly root: JsonNode;
+  /** What is before and after the document in its text: spaces, and a line end. */
+  readonly before: string;
+  readonly after: string;
+  readonly style: JsonStyle;
+}
+
+/** An edit that cannot be done: what it is about is not there. */
+export class EditError extends Error {}
+
+/** Throws JsonTextError if the text is not JSON. */
+export function openDocument(text: string): WorkflowDocument {
+  const { node, start } = parseText(text);
+  return {
+    root: node,
+    before: text.slice(0, start),
+    after: text.slice(start + node.text.length),
+    style: styleOf(node),
+  };
+}
+
+export function textOf(document: WorkflowDocument): string {
+  return document.before + document.root.text + document.after;
+}
+
+/** A part of the document as a plain value: the same object as long as that part is not edited. */
+export function valueAt(document: WorkflowDocument, path: JsonPath): Json | undefined {
+  const node = nodeAt(document.root, path);
+  return node === undefined ? undefined : plainOf(node);
+}
+
+function listAt<T>(document: WorkflowDocument, path: JsonPath): readonly T[] {
+  const value = valueAt(document, path);
+  return Array.isArray(value) ? (value as unknown as readonly T[]) : [];
+}
+
+/** The nodes as they are written: of a document that is not valid they may lack anything. */
+export function nodesOf(document: WorkflowDocument): readonly NodeDefinition[] {
+  return listAt<NodeDefinition>(document, ["nodes"]);
+}
+
+export function edgesOf(document: WorkflowDocument): readonly EdgeDefinition[] {
+  return listAt<EdgeDefinition>(document, ["edges"]);
+}
+
+export function notesOf(document: WorkflowDocument): readonly CanvasNote[] {
+  return listAt<CanvasNote>(document, [EDITOR_KEY, "notes"]);
+}
+
+export function groupsOf(document: WorkflowDocument): readonly CanvasGroup[] {
+  return listAt<CanvasGroup>(document, [EDITOR_KEY, "groups"]);
+}
+
+/** The place of a node in the list. Throws EditError if there is no such node. */
+export function placeOfNode(document: WorkflowDocument, id: string): number {
+  const place = nodesOf(document).findIndex((node) => node?.id === id);
+  if (place < 0) throw new EditError(`there is no node with this id: ${id}`);
+  return place;
+}
+
+export function nodeOf(document: WorkflowDocument, id: string): NodeDefinition {
+  return nodesOf(document)[placeOfNode(document, id)] as NodeDefinition;
+}
+
+function withRoot(document: WorkflowDocument, root: JsonNode): WorkflowDocument {
+  return root === document.root ? document : { ...document, root };
+}
+
+/** Set a value. What of it is there already keeps the bytes that it has. */
+export function setAt(document: WorkflowDocument, path: JsonPath, value: Json): WorkflowDocument {
+  const known = nodeAt(document.root, path);
+  if (known === undefined) return withRoot(document, setIn(document.root, path, { value }, document.style));
+  const node = mergedWith(known, value, document.style, path.length);
+  return node === known ? document : withRoot(document, setIn(document.root, path, { node }, document.style));
+}
+
+export function removeAt(document: WorkflowDocument, path: JsonPath): WorkflowDocument {
+  return withRoot(document, removeIn(document.root, path));
+}
+
+export function insertAt(
+  document: WorkflowDocument,
+  path: JsonPath,
+  place: number,
+  given: NewJson,
+): WorkflowDocument {
+  return withRoot(document, insertIn(document.root, path, place, given, document.style));
+}
+
+export function appendAt(document: WorkflowDocument, path: JsonPath, given: NewJson): WorkflowDocument {
+  return insertAt(document, path, listAt(document, path).length, given);
+}
+
+/** Remove those items of a list that are meant; a list that was not there stays so. */
+export function removeWhere<T>(
+  document: WorkflowDocument,
+  path: JsonPath,
+  isMeant: (item: T, place: number) => boolean,
+): WorkflowDocument {
+  const items = listAt<T>(document, path);
+  let edited = document;
+  for (let place = items.length - 1; place >= 0; place -= 1) {
+    if (isMeant(items[place] as T, place)) edited = removeAt(edited, [...path, place]);
+  }
+  return edited;
+}
