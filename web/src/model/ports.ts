@@ -38,7 +38,7 @@ export const MAP_ERRORS = "errors";
 export const MAP_ITEMS = "items";
 
 function implied(key: string, kind: PortKind): Port {
-  const types = kind === "control" ? BOOLEAN : null;
+  const types = key === "done" ? BOOLEAN : null;
   return {
     key,
     label: key,

@@ -1,0 +1,180 @@
+import { describe, expect, test } from "vitest";
+import { NodeCatalog } from "../src/model/catalog";
+import { nodesOf, openDocument, setAt } from "../src/model/document";
+import { GRID, layoutDocument, USUAL_SIZE } from "../src/model/layout";
+import { portsOf } from "../src/model/ports";
+import { mayFit, typesAt } from "../src/model/schemaTypes";
+import { Wiring } from "../src/model/wiring";
+import { BODIES, CATALOG, EVERYTHING, SEED } from "./examples";
+
+const TYPE = {
+  type: "t.step",
+  package: { name: "t", version: "1.0" },
+  label: "Step",
+  category: "",
+  schema: {
+    parameters: {
+      properties: { text: { type: "string" }, list: { type: "array", items: { type: "integer" } } },
+    },
+    results: { properties: { text: { type: "string" }, count: { type: "integer" }, any: {} } },
+  },
+  ui: {
+    inputPorts: [{ key: "text" }, { key: "list", multiple: true }],
+    outputPorts: [{ key: "text" }, { key: "count" }, { key: "any" }],
+  },
+} as const;
+const catalog = new NodeCatalog([TYPE]);
+const node = (id: string, more = ""): string => `{"id":"${id}","type":"t.step"${more}}`;
+const edge = (source: string, target: string): string => `{"source":${source},"target":${target}}`;
+const of = (nodes: string[], edges: string[] = []): Wiring =>
+  new Wiring(openDocument(`{"nodes":[${nodes}],"edges":[${edges}]}`), catalog);
+const end = (id: string, port?: string): { node: string; port?: string } => ({
+  node: id,
+  ...(port ? { port } : {}),
+});
+
+describe("wires", () => {
+  const two = of([node("a"), node("b")]);
+
+  test("types that fit, that do not, and that nobody knows", () => {
+    expect(two.check(end("a", "text"), end("b", "text"))).toEqual({ fits: true, replaces: false });
+    expect(two.check(end("a", "count"), end("b", "text"))).toEqual({
+      fits: false,
+      reason: "This brings integer, and the port takes string",
+    });
+    expect(two.check(end("a", "any"), end("b", "text")).fits).toBe(true);
+    expect(two.check(end("a", "error"), end("b", "text")).fits).toBe(true);
+    expect(two.check(end("a", "count"), end("b")).fits).toBe(true);
+    expect(two.check(end("a", "count"), end("b", "list")).fits).toBe(true);
+    expect(two.check(end("a", "text"), end("b", "list")).fits).toBe(false);
+  });
+
+  test.each([
+    [end("a"), end("a"), "itself"],
+    [end("a", "nothing"), end("b"), "no such port"],
+    [end("x"), end("b"), "no such port"],
+  ])("%j to %j", (source, target, reason) => {
+    expect(two.check(source, target)).toMatchObject({ fits: false, reason: expect.stringContaining(reason) });
+  });
+
+  test("circles, borders and middlewares", () => {
+    const wired = of(
+      [
+        node("a", ',"middlewares":["m"]'),
+        node("b"),
+        node("c"),
+        node("m"),
+        '{"id":"x","type":"core.container"}',
+        node("i", ',"parent":"x"'),
+      ],
+      [edge('{"node":"a"}', '{"node":"b"}'), edge('{"node":"b"}', '{"node":"c"}')],
+    );
+    expect(wired.check(end("c"), end("a"))).toMatchObject({ reason: expect.stringContaining("circle") });
+    expect(wired.check(end("a"), end("i"))).toMatchObject({ reason: expect.stringContaining("border") });
+    expect(wired.check(end("m"), end("b"))).toMatchObject({ reason: expect.stringContaining("middleware") });
+  });
+
+  test("a port that is taken is replaced, one that takes several is not", () => {
+    const wired = of(
+      [node("a"), node("b"), node("c")],
+      [
+        edge('{"node":"a","port":"text"}', '{"node":"b","port":"text"}'),
+        edge('{"node":"a","port":"count"}', '{"node":"b","port":"list"}'),
+      ],
+    );
+    expect(wired.check(end("c", "text"), end("b", "text"))).toEqual({ fits: true, replaces: true });
+    expect(wired.check(end("c", "count"), end("b", "list"))).toEqual({ fits: true, replaces: false });
+    expect(wired.firstFit(end("c", "text"), "b")).toEqual({ node: "b" });
+    expect(wired.firstFit(end("c", "text"), "a")).toEqual({ node: "a", port: "text" });
+    expect(wired.firstFit(end("a"), "a")).toBeNull();
+  });
+});
+
+describe("ports", () => {
+  test("the seed draws all its ports, those of every node included", () => {
+    const [first, second] = nodesOf(openDocument(SEED));
+    const of = (one: typeof first): string[][] => {
+      const ports = portsOf(one as NonNullable<typeof first>, undefined);
+      return [[...ports.inputs.keys()], [...ports.outputs.keys()]];
+    };
+    for (const one of [first, second]) {
+      const declared = one?.ui;
+      const [inputs, outputs] = of(one);
+      expect(inputs).toEqual(
+        expect.arrayContaining(["trigger", ...(declared?.inputPorts ?? []).map((port) => port.key)]),
+      );
+      expect(outputs).toEqual(
+        expect.arrayContaining(["done", "error", ...(declared?.outputPorts ?? []).map((port) => port.key)]),
+      );
+    }
+  });
+
+  test("cases and maps have outputs of their own", () => {
+    const choice = {
+      id: "n",
+      type: "core.switch",
+      parameters: {
+        cases: [
+          { port: "a", equals: 1 },
+          { port: "b", equals: 2 },
+        ],
+        default: "c",
+      },
+    };
+    expect([...portsOf(choice, undefined).outputs.keys()]).toEqual(["done", "error", "a", "b", "c"]);
+    const mapped = { id: "n", type: "t.step", map: { over: "list", collect: "all" } };
+    expect([...portsOf(mapped, TYPE).outputs.keys()]).toContain("all");
+  });
+
+  test("references of schemas are followed, and a circle of them ends", () => {
+    const schema = {
+      $defs: { a: { type: "string" }, b: { $ref: "#/$defs/b" } },
+      properties: { x: { $ref: "#/$defs/a" }, y: { $ref: "#/$defs/b" } },
+    };
+    expect([...(typesAt(schema, ["x"]) ?? [])]).toEqual(["string"]);
+    expect(typesAt(schema, ["y"])).toBeNull();
+    expect(typesAt(schema, ["constructor"])).toBeNull();
+    expect(mayFit(new Set(["number"]), new Set(["integer"]))).toBe(true);
+  });
+});
+
+describe("tidy up", () => {
+  test.each([SEED, EVERYTHING, BODIES])(
+    "nothing overlaps, and the same document gives the same positions",
+    (text) => {
+      const document = openDocument(text);
+      const positions = layoutDocument(document);
+      expect(layoutDocument(openDocument(text))).toEqual(positions);
+      const wrappers = new Set(nodesOf(document).flatMap((one) => one.middlewares ?? []));
+      const boxes = nodesOf(document).filter((one) => one.type !== "core.container" && !wrappers.has(one.id));
+      for (const one of boxes) {
+        const at = positions.get(one.id);
+        expect(at, one.id).toBeDefined();
+        expect((at?.x ?? 1) % GRID).toBe(0);
+        for (const other of boxes) {
+          const there = positions.get(other.id);
+          if (one === other || !at || !there) continue;
+          const apart =
+            Math.abs(at.x - there.x) >= USUAL_SIZE.width || Math.abs(at.y - there.y) >= USUAL_SIZE.height;
+          expect(apart, `${one.id} ${other.id}`).toBe(true);
+        }
+      }
+    },
+  );
+
+  test("positions do not depend on where the nodes are, and edges lead to the right", () => {
+    const document = openDocument(SEED);
+    const moved = setAt(document, ["nodes", 0, "position"], { x: 9999, y: -5 });
+    expect(layoutDocument(moved)).toEqual(layoutDocument(document));
+    const [first, second] = nodesOf(document).map((one) => layoutDocument(document).get(one.id));
+    expect((second?.x ?? 0) - (first?.x ?? 0)).toBeGreaterThanOrEqual(USUAL_SIZE.width);
+  });
+
+  test("a broken document is laid out as far as it goes", () => {
+    const broken = openDocument(
+      '{"nodes":[{"id":"a","type":"core.container","parent":"b"},{"id":"b","type":"core.container","parent":"a"},{"id":"c","type":"x","parent":"nobody"}],"edges":[{"source":{"node":"c"},"target":{"node":"c"}}]}',
+    );
+    expect(layoutDocument(broken).has("c")).toBe(true);
+    expect(CATALOG.find("core.echo")).toMatchObject({ type: "core.echo" });
+  });
+});
