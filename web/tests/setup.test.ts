@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 interface Pinned {
@@ -29,5 +29,21 @@ test("the lock file names no registry, and has the native parts of every platfor
         `${part} of ${place}`,
       ).toBe(true);
     }
+  }
+});
+
+test("the model imports nothing but itself and the layout library", () => {
+  const folder = new URL("../src/model/", import.meta.url);
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".ts"),
+  );
+  expect(names.length).toBeGreaterThan(20);
+  for (const name of names) {
+    const source = readFileSync(new URL(name, folder), "utf8");
+    for (const [, from] of source.matchAll(/from "([^"]+)"/g)) {
+      const isOwn = from?.startsWith("./") || (from?.startsWith("../") && name.includes("/"));
+      expect(isOwn || from === "@dagrejs/dagre", `${name}: ${from}`).toBe(true);
+    }
+    expect(source, name).not.toMatch(/\b(?:fetch|window|localStorage|Date\.now|Math\.random)\b/);
   }
 });

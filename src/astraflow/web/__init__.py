@@ -5,4 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+__all__ = ["DIST"]
+
 DIST: Final = Path(__file__).parent / "dist"

@@ -1,7 +1,7 @@
 /** What the workflow itself must keep: its id, its texts, its inputs, outputs and triggers. */
 
 import { compilePath } from "../bindings";
-import { checkHints, isSecretName, UUID, type WorkerHints } from "./nodeRules";
+import { UUID } from "./nodeRules";
 import {
   lengthOf,
   MAX_DESCRIPTION_CHARS,
@@ -11,6 +11,7 @@ import {
   type Problems,
   pointerToken,
 } from "./problems";
+import { checkHints, isSecretName, type WorkerHints } from "./settingsRules";
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 const TRIGGER_ID = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
