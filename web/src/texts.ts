@@ -43,7 +43,7 @@ export const texts = {
       hint: "Schedules, webhooks, secrets, users and tokens will be here.",
     },
   },
-  workerCommand: "astra worker --scheduler ",
+  workerCommand: (url: string): string => `astra worker --scheduler-url ${url}`,
   copy: "Copy",
   copied: "Copied",
   notFound: { title: "There is no such page", back: "Go to workflows" },

@@ -5,7 +5,7 @@ import classes from "../app/frame.module.css";
 import { texts } from "../texts";
 
 export function WorkersPage() {
-  const command = `${texts.workerCommand}${location.origin}`;
+  const command = texts.workerCommand(`${location.origin.replace(/^http/, "ws")}/ws/worker`);
   return (
     <EmptyPage {...texts.pages.workers} icon={IconServer2}>
       <div className={classes.command}>

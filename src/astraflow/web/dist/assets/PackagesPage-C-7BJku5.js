@@ -1,1 +1,0 @@
-import{c as e,o as t,p as n}from"./index-CyyADPDK.js";import{t as r}from"./EmptyPage-7gG28Zys.js";var i=n();function a(){return(0,i.jsx)(r,{...e.pages.packages,icon:t})}export{a as PackagesPage};

@@ -1,1 +1,0 @@
-import{a as e,c as t,p as n}from"./index-CyyADPDK.js";import{t as r}from"./EmptyPage-7gG28Zys.js";var i=n();function a(){return(0,i.jsx)(r,{...t.pages.runs,icon:e})}export{a as RunsPage};
