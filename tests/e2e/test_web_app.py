@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.e2e.chromium import BrowserPage, browsing
-from tests.processes.command_line import up
+from tests.processes.command_line import Up, up
 from tests.processes.waiting import until
 
 BROKEN = """
@@ -29,19 +29,27 @@ def click(page: BrowserPage, label: str) -> None:
     page.run(f"{found}.click()")
 
 
+def log_in(page: BrowserPage, server: Up) -> None:
+    """As a person does: by the link that is printed, and on to the app."""
+    page.go(server.process.line(lambda one: "/login#" in one).split()[-1])
+    page.until_shown("Logged in as bootstrap")
+    page.run("document.querySelector('a[href=\"/\"]').click()")
+    page.until_shown("No workflows yet")
+
+
 def test_the_app_starts_under_its_policy_and_remembers_its_theme(tmp_path: Path) -> None:
     with up(tmp_path, "--workers", "0") as server, browsing(tmp_path / "profile") as page:
-        page.go(f"{server.url}/")
-        page.until_shown("No workflows yet")
+        log_in(page, server)
         assert page.url == f"{server.url}/workflows"
+        page.until_shown("Live")
         for label, shown in (
             ("Runs", "No runs yet"),
             (
                 "Workers",
                 f"astra worker --scheduler-url {server.url.replace('http', 'ws', 1)}/ws/worker",
             ),
-            ("Packages", "No packages yet"),
-            ("Settings", "Nothing to set yet"),
+            ("Packages", "crawlerx_playwright"),
+            ("Settings", "bootstrap"),
         ):
             click(page, label)
             page.until_shown(shown)
@@ -59,6 +67,14 @@ def test_the_app_starts_under_its_policy_and_remembers_its_theme(tmp_path: Path)
         assert page.run(BROKEN) == []
 
 
+def test_who_is_not_logged_in_is_shown_the_way(tmp_path: Path) -> None:
+    with up(tmp_path, "--workers", "0") as server, browsing(tmp_path / "profile") as page:
+        page.go(f"{server.url}/runs")
+        page.until_shown("You are not logged in")
+        page.run("document.querySelector('a[href=\"/login\"]').click()")
+        page.until_shown("Password")
+
+
 def test_a_style_without_the_nonce_and_an_inline_script_are_stopped(tmp_path: Path) -> None:
     """What keeps an injected text from doing anything."""
     inject = """
@@ -70,7 +86,7 @@ def test_a_style_without_the_nonce_and_an_inline_script_are_stopped(tmp_path: Pa
     """
     with up(tmp_path, "--workers", "0") as server, browsing(tmp_path / "profile") as page:
         page.go(f"{server.url}/workflows")
-        page.until_shown("No workflows yet")
+        page.until_shown("You are not logged in")
         width, kind = page.run(inject)
         assert (width != "9px", kind) == (True, "undefined")
-        assert len(page.run(BROKEN)) == 2
+        until(lambda: len(page.run(BROKEN)) == 2, "two reports of what was stopped")

@@ -8,6 +8,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { takeNonce } from "./app/nonce";
 import { router } from "./app/router";
+import { SessionGate } from "./app/SessionGate";
 import { colorSchemes, theme } from "./app/theme";
 
 const nonce = takeNonce();
@@ -24,7 +25,9 @@ createRoot(place).render(
       getStyleNonce={() => nonce}
     >
       <QueryClientProvider client={queries}>
-        <RouterProvider router={router} />
+        <SessionGate>
+          <RouterProvider router={router} />
+        </SessionGate>
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

@@ -80,6 +80,7 @@ def _page(elsewhere: str) -> bytes:
 <button>Log in</button>
 {elsewhere}</form>
 <div id="inside" hidden>
+<p><a href="/">Open the app</a></p>
 <p><a href="/api/docs">Description of the API</a></p>
 <button id="out" type="button">Log out</button>
 </div>

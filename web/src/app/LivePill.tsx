@@ -12,7 +12,7 @@ function wordsOf(state: LiveState): string {
       return texts.live.reconnecting(state.inSeconds);
     case "offline":
       return texts.live.offlineSince(
-        state.since.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }),
+        new Date(state.since).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }),
       );
   }
 }

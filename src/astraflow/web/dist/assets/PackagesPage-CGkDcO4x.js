@@ -1,1 +1,0 @@
-import{c as e,o as t,p as n}from"./index-DY3PIEu2.js";import{t as r}from"./EmptyPage-Ck1PxS0M.js";var i=n();function a(){return(0,i.jsx)(r,{...e.pages.packages,icon:t})}export{a as PackagesPage};

@@ -1,1 +1,0 @@
-import{a as e,c as t,p as n}from"./index-DY3PIEu2.js";import{t as r}from"./EmptyPage-Ck1PxS0M.js";var i=n();function a(){return(0,i.jsx)(r,{...t.pages.runs,icon:e})}export{a as RunsPage};

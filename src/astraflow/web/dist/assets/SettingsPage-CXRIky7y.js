@@ -1,1 +1,0 @@
-import{c as e,p as t,r as n}from"./index-DY3PIEu2.js";import{t as r}from"./EmptyPage-Ck1PxS0M.js";var i=t();function a(){return(0,i.jsx)(r,{...e.pages.settings,icon:n})}export{a as SettingsPage};
