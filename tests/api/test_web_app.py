@@ -17,6 +17,7 @@ ROUTER = Path(__file__).parents[2] / "web/src/app/router.tsx"
 ASSETS = sorted((DIST / "assets").iterdir())
 CONTENTS = {path.name: path.read_bytes() for path in ASSETS}
 LARGEST = max(ASSETS, key=lambda path: path.stat().st_size)
+MAX_FIRST_BYTES = 300 * 1024
 PAGE = (DIST / "index.html").read_text()
 
 
@@ -180,6 +181,14 @@ def test_the_page_loads_what_is_there_and_nothing_from_elsewhere() -> None:
     assert not list(DIST.rglob("*.map"))
     for style in DIST.glob("assets/*.css"):
         assert "url(http" not in style.read_text()
+
+
+def test_the_first_page_loads_little_code() -> None:
+    """What is not needed for the first page is a chunk of its own."""
+    named = re.findall(r'(?:src|href)="/(assets/[^"]+\.js)"', PAGE)
+    assert len(named) >= 2
+    total = sum(len(gzip.compress((DIST / path).read_bytes())) for path in named)
+    assert total <= MAX_FIRST_BYTES, f"{total} bytes of JavaScript"
 
 
 async def test_the_app_is_there_while_the_scheduler_is_not_ready() -> None:

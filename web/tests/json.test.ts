@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { insertIn, removeIn, setIn } from "../src/model/json/edits";
+import { editItems, insertIn, removeIn, setIn } from "../src/model/json/edits";
 import { styleOf, TWO_SPACES } from "../src/model/json/printing";
 import {
   type Json,
@@ -36,6 +36,7 @@ describe("reading", () => {
 
   const bad = [
     "",
+    "\ufeff{}",
     "{",
     "[1,]",
     "{a:1}",
@@ -96,6 +97,27 @@ describe("editing", () => {
         const count = (plainOf(node) as Json[]).length;
         expect(removeIn(longer, [Math.min(place, count)]).text).toBe(text);
       }
+    }
+  });
+
+  test("many items in one pass are as one by one", () => {
+    for (let seed = 0; seed < 200; seed += 1) {
+      const random = new Random(seed);
+      const items = Array.from({ length: random.below(7) }, (_, at) => at);
+      const text = `{"l": [${items.map((at) => `${" ".repeat(random.below(3))}${at}`).join(random.pick([",", " , ", ",\n  "]))} ]}`;
+      const node = parseNode(text);
+      const gone = new Set(items.filter(() => random.below(2) === 0));
+      const changed = new Set(items.filter(() => random.below(3) === 0));
+      const at = editItems(node, ["l"], (item, place) =>
+        gone.has(place) ? null : changed.has(place) ? parseNode('"new"') : item,
+      );
+      let single = node;
+      for (const place of [...items].reverse()) {
+        if (gone.has(place)) single = removeIn(single, ["l", place]);
+        else if (changed.has(place)) single = setIn(single, ["l", place], { value: "new" }, TWO_SPACES);
+      }
+      expect(at.text, `seed ${seed}`).toBe(single.text);
+      expect(at, `seed ${seed}`).toEqual(parseNode(at.text));
     }
   });
 

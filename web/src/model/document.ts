@@ -5,9 +5,17 @@
 
 import type { CanvasGroup, CanvasNote, EdgeDefinition, NodeDefinition } from "./definition";
 import { EDITOR_KEY } from "./definition";
-import { insertIn, mergedWith, type NewJson, removeIn, setIn } from "./json/edits";
+import { editItems, insertIn, mergedWith, type NewJson, removeIn, setIn } from "./json/edits";
 import { type JsonStyle, styleOf } from "./json/printing";
-import { type Json, type JsonNode, type JsonPath, nodeAt, parseText, plainOf } from "./json/tree";
+import {
+  type Json,
+  type JsonFields,
+  type JsonNode,
+  type JsonPath,
+  nodeAt,
+  parseText,
+  plainOf,
+} from "./json/tree";
 
 export interface WorkflowDocument {
   readonly root: JsonNode;
@@ -40,6 +48,24 @@ export function valueAt(document: WorkflowDocument, path: JsonPath): Json | unde
   const node = nodeAt(document.root, path);
   return node === undefined ? undefined : plainOf(node);
 }
+
+/**
+ * Whether the document can be shown on a canvas: its nodes and edges are there and have names. Whatever else may be
+ * wrong with it, the edits work; a document that is not even that is edited as text.
+ */
+export function isDrawable(document: WorkflowDocument): boolean {
+  const root = plainOf(document.root);
+  if (!isFields(root)) return false;
+  const { nodes = [], edges = [] } = root;
+  const isNode = (node: Json): boolean =>
+    isFields(node) && typeof node.id === "string" && typeof node.type === "string";
+  const isEnd = (end: Json | undefined): boolean => isFields(end) && typeof end.node === "string";
+  const isEdge = (edge: Json): boolean => isFields(edge) && isEnd(edge.source) && isEnd(edge.target);
+  return Array.isArray(nodes) && nodes.every(isNode) && Array.isArray(edges) && edges.every(isEdge);
+}
+
+const isFields = (value: Json | undefined): value is JsonFields =>
+  value !== null && typeof value === "object" && !Array.isArray(value);
 
 function listAt<T>(document: WorkflowDocument, path: JsonPath): readonly T[] {
   const value = valueAt(document, path);
@@ -110,9 +136,30 @@ export function removeWhere<T>(
   isMeant: (item: T, place: number) => boolean,
 ): WorkflowDocument {
   const items = listAt<T>(document, path);
-  let edited = document;
-  for (let place = items.length - 1; place >= 0; place -= 1) {
-    if (isMeant(items[place] as T, place)) edited = removeAt(edited, [...path, place]);
-  }
-  return edited;
+  return withRoot(
+    document,
+    editItems(document.root, path, (item, place) => (isMeant(items[place] as T, place) ? null : item)),
+  );
+}
+
+/** Set a field of many items of a list at once; undefined leaves an item as it is. */
+export function setInItems<T>(
+  document: WorkflowDocument,
+  path: JsonPath,
+  field: string,
+  valueFor: (item: T) => Json | undefined,
+): WorkflowDocument {
+  const items = listAt<T>(document, path);
+  const depth = path.length + 1;
+  return withRoot(
+    document,
+    editItems(document.root, path, (item, place) => {
+      const value = valueFor(items[place] as T);
+      if (value === undefined) return item;
+      const known = nodeAt(item, [field]);
+      if (known === undefined) return setIn(item, [field], { value }, document.style, depth);
+      const node = mergedWith(known, value, document.style, depth + 1);
+      return node === known ? item : setIn(item, [field], { node }, document.style, depth);
+    }),
+  );
 }

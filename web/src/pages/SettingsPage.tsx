@@ -1,4 +1,4 @@
-import { Table, Title } from "@mantine/core";
+import { Anchor, Table, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { readSession } from "../api/client";
 import classes from "../app/frame.module.css";
@@ -29,7 +29,9 @@ export function SettingsPage() {
           ))}
         </Table.Tbody>
       </Table>
-      <a href="/api/docs">{texts.session.apiDocs}</a>
+      <p>
+        <Anchor href="/api/docs">{texts.session.apiDocs}</Anchor>
+      </p>
     </div>
   );
 }

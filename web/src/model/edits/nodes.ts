@@ -18,6 +18,7 @@ import {
   removeAt,
   removeWhere,
   setAt,
+  setInItems,
   valueAt,
   type WorkflowDocument,
 } from "../document";
@@ -151,17 +152,11 @@ export function moveNodes(
   document: WorkflowDocument,
   positions: ReadonlyMap<string, Position>,
 ): WorkflowDocument {
-  let edited = document;
-  nodesOf(document).forEach((node, place) => {
-    const at = positions.get(node.id);
-    if (at === undefined) return;
-    const known = node.position;
-    const next = rounded(at);
-    const isThere = (x: Json | undefined, y: Json | undefined): boolean => known?.x === x && known?.y === y;
-    if (isThere(at.x, at.y) || isThere(next.x, next.y)) return;
-    edited = setAt(edited, ["nodes", place, "position"], { ...(known as JsonFields | null), ...next });
+  return setInItems<NodeDefinition>(document, ["nodes"], "position", ({ id, position }) => {
+    const at = positions.get(id);
+    if (at === undefined || (position?.x === at.x && position?.y === at.y)) return undefined;
+    return { ...(position as JsonFields | null), ...rounded(at) };
   });
-  return edited;
 }
 
 /** Set a field of a node, at any depth. Undefined removes it. */

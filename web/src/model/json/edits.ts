@@ -9,6 +9,7 @@ import {
   type JsonNode,
   type JsonParent,
   type JsonPath,
+  nodeAt,
   parseNode,
   placeOf,
   plainOf,
@@ -107,6 +108,75 @@ function removeChild(parent: JsonParent, place: number): JsonParent {
     text: text.slice(0, from) + text.slice(to),
     children: [...children.slice(0, place), ...moved(children.slice(place + 1), from - to)],
   };
+}
+
+/** Replace several children in one pass: for a list of thousands, one by one would take its length for each. */
+function replaceMany(parent: JsonParent, nodes: ReadonlyMap<number, JsonNode>): JsonParent {
+  const pieces: string[] = [];
+  const children: JsonChild[] = [];
+  let [from, by] = [0, 0];
+  parent.children.forEach((child, place) => {
+    const node = nodes.get(place) ?? child.value;
+    pieces.push(parent.text.slice(from, child.valueStart), node.text);
+    from = endOf(child);
+    children.push({ ...child, start: child.start + by, valueStart: child.valueStart + by, value: node });
+    by += node.text.length - child.value.text.length;
+  });
+  return { kind: parent.kind, text: pieces.join("") + parent.text.slice(from), children };
+}
+
+/** Remove several children in one pass. The bytes are those that removing them one by one gives. */
+function removeMany(parent: JsonParent, gone: ReadonlySet<number>): JsonParent {
+  const { kind, text } = parent;
+  const first = parent.children.findIndex((_, place) => !gone.has(place));
+  const opening = parent.children[0];
+  const kept = parent.children[first];
+  if (kept === undefined || opening === undefined)
+    return { kind, text: `${text[0]}${text.at(-1)}`, children: [] };
+  const pieces = [text.slice(0, opening.start)];
+  const children: JsonChild[] = [];
+  let [from, by] = [kept.start, kept.start - opening.start];
+  parent.children.forEach((child, place) => {
+    if (place < first) return;
+    if (!gone.has(place)) {
+      children.push({ ...child, start: child.start - by, valueStart: child.valueStart - by });
+      return;
+    }
+    const before = parent.children[place - 1] ?? child;
+    pieces.push(text.slice(from, endOf(before)));
+    from = endOf(child);
+    by += from - endOf(before);
+  });
+  return { kind, text: pieces.join("") + text.slice(from), children };
+}
+
+/** Edit the items of a list at a path: what `edit` gives takes the place of each, and null removes it. */
+export function editItems(
+  root: JsonNode,
+  path: JsonPath,
+  edit: (item: JsonNode, place: number) => JsonNode | null,
+): JsonNode {
+  const list = nodeAt(root, path);
+  if (!isParent(list) || list.kind !== "array") return root;
+  const changed = new Map<number, JsonNode>();
+  const gone = new Set<number>();
+  list.children.forEach((child, place) => {
+    const edited = edit(child.value, place);
+    if (edited === null) gone.add(place);
+    else if (edited !== child.value) changed.set(place, edited);
+  });
+  if (changed.size === 0 && gone.size === 0) return root;
+  const replaced = changed.size > 0 ? replaceMany(list, changed) : list;
+  return withNode(root, path, gone.size > 0 ? removeMany(replaced, gone) : replaced);
+}
+
+/** Put a node in the place of the one at a path that is there. */
+function withNode(root: JsonNode, path: JsonPath, node: JsonNode): JsonNode {
+  const [step, ...rest] = path;
+  if (step === undefined || !isParent(root)) return node;
+  const place = placeOf(root, step);
+  const child = root.children[place];
+  return child === undefined ? root : replaceChild(root, place, withNode(child.value, rest, node));
 }
 
 /** Set what is at a path. Objects that are missing on the way are made; a list is never made longer than by one. */
