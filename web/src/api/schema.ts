@@ -6942,6 +6942,8 @@ export interface operations {
                 cursor?: string;
                 /** @description Only output of this node. */
                 nodeId?: string;
+                /** @description Only what is inside of this item of a map, container or called workflow: `NODE:ITEM`, with `/` between the levels. */
+                scope?: string;
                 /** @description Only output of this level or a higher one; what names no level is `info`. */
                 level?: "debug" | "error" | "info" | "warning";
             };
@@ -6974,7 +6976,10 @@ export interface operations {
     };
     listRunArtifacts: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only what is inside of this item of a map, container or called workflow: `NODE:ITEM`, with `/` between the levels. */
+                scope?: string;
+            };
             header?: never;
             path: {
                 /** @description The runId. */
