@@ -27,7 +27,8 @@ DOCSTRINGS: Final = {
 WORDS: Final = {
     "async ": "",
     "await ": "",
-    "AsyncGenerator[Event, None]": "Generator[Event, None, None]",
+    "AsyncGenerator[Any, None]": "Generator[Any, None, None]",
+    "AsyncGenerator[StreamItem, None]": "Generator[StreamItem, None, None]",
     "Async": "",
     "asynchronous": "blocking",
     "asyncio": "time",

@@ -68,7 +68,7 @@ async def test_every_route_answers_every_role_as_it_declares() -> None:
     async with serving() as rig:
         expected: list[tuple[str, str]] = []
         for route in ROUTES:
-            if route.path == "/api/v1/events":
+            if route.path in ("/api/v1/events", "/api/v1/stream"):
                 continue  # an open stream does not end by itself; it has its own test
             for role in Role:
                 answer = await rig.as_(role, route.method, path_of(route))

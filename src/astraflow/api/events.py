@@ -1,4 +1,4 @@
-"""Event streams: `GET /api/v1/events`, as Server-Sent Events.
+"""Event streams: `GET /api/v1/events` and `GET /api/v1/stream`, as Server-Sent Events.
 
 1. The events of a run are numbered 1, 2, … without gaps. A client that reconnects with the last number that it saw
    misses none and sees none twice (P17). The stream ends after the terminal event; reconnecting after that one is a
@@ -9,66 +9,54 @@
 4. The events of a tenant are removed by retention. A client that reconnects after an event that is gone gets
    `stream.reset` with the missing numbers, before the first event that is left.
 5. When the client disconnects, everything that was made for it ends at once.
+6. A mixed stream carries a tenant and many runs. Its id is the position in all of them (`contract.streams`), so that it
+   can be resumed, with the same runs or with others, without anything that the server would have to remember.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, Final
 
 from msgspec import Raw
 
-from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.event_streams import EventStream, OpenStreams, error_bytes
 from astraflow.api.requests import Request, as_number
-from astraflow.api.responses import (
-    DROP,
-    NO_CONTENT,
-    PIECE_BYTES,
-    encode,
-    request_id_header,
-)
-from astraflow.api.routes import Endpoints, Header, Reply, Services, Timing, route
+from astraflow.api.responses import NO_CONTENT, PIECE_BYTES, encode
+from astraflow.api.routes import Endpoints, Header, Reply, Services, route
 from astraflow.api.run_routes import bounded
+from astraflow.api.stream_batches import batch_bytes, batch_pieces
 from astraflow.core import errors
 from astraflow.core.contract.events import (
     Event,
     EventScope,
     FollowEvents,
-    StreamEnd,
     StreamMessage,
     StreamReset,
 )
-from astraflow.core.errors import AstraflowError, Refused, Unavailable
+from astraflow.core.contract.streams import (
+    MAX_POSITION_CHARS,
+    MAX_STREAM_RUNS,
+    FollowStream,
+    StreamBatch,
+    StreamPosition,
+)
+from astraflow.core.errors import AstraflowError, Refused
 from astraflow.core.ids import RunId
 from astraflow.core.security.policy import READ
 from astraflow.core.timestamps import iso
-from astraflow.observe.metrics import Gauge, Metrics
 from astraflow.store.rows import TenantEvent
 
-_HEAD: Final = (
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-accel-buffering", b"no"),  # a proxy that buffers responses would buffer for ever
-    (
-        b"connection",
-        b"close",
-    ),  # the end of the stream is the end of the connection, for the simplest of clients
-)
-_PING: Final = b": ping\n\n"
-_OVERFLOW: Final = b"event: overflow\ndata: %b\n\n" % encode(
-    StreamEnd(
-        code=errors.OVERLOADED.code,
-        message="the stream was not read; reconnect with the last id that was seen",
-    )
-)
 _NO_SCOPE: Final = EventScope()
 _LAST_ID: Final = Header(
     "Last-Event-ID",
     "The last id that was seen: the stream goes on after it. It wins over `lastEventId`.",
     {"type": "integer", "minimum": 0},
+)
+_LAST_POSITION: Final = Header(
+    "Last-Event-ID", "The last id that was seen. It wins over `lastEventId`."
 )
 
 
@@ -112,9 +100,8 @@ class EventEndpoints(Endpoints):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
-        self._timing = services.timing
-        self._metrics = services.metrics
-        self._open = 0
+        limit = services.settings.max_sse_readers
+        self._streams = OpenStreams(services.metrics, services.timing, limit)
 
     @route(
         "GET",
@@ -137,8 +124,7 @@ class EventEndpoints(Endpoints):
     )
     async def open(self, request: Request[FollowEvents]) -> AsgiApp:
         after = _last_seen(request)
-        if self._open >= self._services.settings.max_sse_readers:
-            raise Unavailable(errors.OVERLOADED, "too many event streams are open")
+        self._streams.check_room()
         if not request.query.run_id:
             return await self._open_tenant(request.tenant, after)
         return await self._open_run(request, RunId(request.query.run_id), after)
@@ -159,7 +145,8 @@ class EventEndpoints(Endpoints):
 
     async def _snapshot(self, tenant: str, run_id: RunId) -> tuple[bytes, int]:
         """The run as it is, and the number after which its events continue."""
-        view = bounded(await self._scheduler.reader.view_run(tenant, run_id))
+        view, _ = await self._scheduler.reader.snapshot(tenant, run_id)
+        bounded(view)
         # Of an ended run the terminal event follows, so that the client has a number to reconnect with.
         after = view.last_event if view.finished_at is None else view.last_event - 1
         return _message_bytes(StreamMessage(type="run.snapshot", body=view)), after
@@ -173,138 +160,40 @@ class EventEndpoints(Endpoints):
     def _stream(
         self, tenant: str, pieces: AsyncGenerator[bytes, None], first: bytes = b""
     ) -> AsgiApp:
-        return _EventStream(self, self._metrics, self._timing, tenant, pieces, first)
+        return EventStream(self._streams, tenant, pieces, first)
 
-
-class _EventStream:
-    """A stream as a response."""
-
-    farewell: Final = b"event: error\ndata: %b\n\n" % encode(
-        StreamEnd(
-            code=errors.AUTH_INVALID_TOKEN.code, message="the credential is not good any more"
-        )
+    @route(
+        "GET",
+        "/api/v1/stream",
+        READ,
+        "followStream",
+        "follow the tenant and any number of runs on one connection, as Server-Sent Events",
+        tag="events",
+        text="Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the "
+        "last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the "
+        "last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is "
+        "given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is "
+        "`run.missing`. A client that does not read for 30 seconds is disconnected, and may reconnect.",
+        query=FollowStream,
+        headers=(_LAST_POSITION,),
+        replies={200: Reply("The stream.", StreamBatch, "text/event-stream")},
     )
-    """What it ends with, if its credential ends."""
-
-    def __init__(
-        self,
-        endpoints: EventEndpoints,
-        metrics: Metrics,
-        timing: Timing,
-        tenant: str,
-        pieces: AsyncGenerator[bytes, None],
-        first: bytes,
-    ) -> None:
-        self._endpoints = endpoints
-        self._metrics = metrics
-        self._timing = timing
-        self._tenant = tenant
-        self._pieces = pieces
-        self._first = first
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with _OpenStream(self._endpoints, self._metrics.sse_readers, self._tenant):
-            async with aclosing(self._pieces):
-                reader = _StreamClient(scope, receive, send, self._timing)
-                was_read = await reader.pump(self._pieces, self._first)
-                # Also if it is 0: a tenant that has streams has a count of those that were dropped.
-                self._metrics.sse_dropped.add(self._tenant, by=0 if was_read else 1)
-
-
-class _OpenStream:
-    """Counts an open stream for as long as it is open."""
-
-    def __init__(self, endpoints: EventEndpoints, readers: Gauge, tenant: str) -> None:
-        self._endpoints = endpoints
-        self._readers = readers
-        self._tenant = tenant
-
-    def __enter__(self) -> None:
-        self._endpoints._open += 1
-        self._readers.add(self._tenant)
-
-    def __exit__(self, *_: object) -> None:
-        self._endpoints._open -= 1
-        self._readers.add(self._tenant, by=-1)
-
-
-class _StreamClient:
-    """The connection of one client."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, timing: Timing) -> None:
-        extensions: dict[str, Any] = scope.get("extensions") or {}
-        self._drop: Callable[[bytes], None] | None = extensions.get(DROP)
-        self._request_id = request_id_header(scope)
-        self._receive = receive
-        self._send = send
-        self._timing = timing
-
-    async def pump(self, pieces: AsyncGenerator[bytes, None], first: bytes) -> bool:
-        """Send all pieces. False: the client was disconnected because it did not read."""
-        head = [*_HEAD, self._request_id]
-        await self._send({"type": "http.response.start", "status": 200, "headers": head})
-        async with asyncio.TaskGroup() as group:
-            gone = group.create_task(self._wait_until_gone())
-            try:
-                # Something is sent at once, so that the client sees that its stream is open.
-                if not await self._write(first or _PING):
-                    return await self._give_up(gone)
-                return await self._pump(pieces, group, gone)
-            finally:
-                gone.cancel()
-
-    async def _pump(
-        self,
-        pieces: AsyncGenerator[bytes, None],
-        group: asyncio.TaskGroup,
-        gone: asyncio.Task[None],
-    ) -> bool:
-        while True:
-            upcoming = group.create_task(_next(pieces))
-            try:
-                while not upcoming.done():
-                    await asyncio.wait(
-                        (upcoming, gone),
-                        timeout=self._timing.ping_s,
-                        return_when=asyncio.FIRST_COMPLETED,
-                    )
-                    if gone.done():
-                        return True
-                    if not upcoming.done() and not await self._write(_PING):
-                        return await self._give_up(gone)
-                piece = upcoming.result()
-            finally:
-                upcoming.cancel()
-            if piece is None:
-                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-                return True
-            if not await self._write(piece):
-                return await self._give_up(gone)
-            if gone.done():
-                return True
-
-    async def _write(self, piece: bytes) -> bool:
-        """Write a piece to the socket; False on a timeout."""
-        try:
-            async with asyncio.timeout(self._timing.stall_s):
-                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            return False
-        return True
-
-    async def _give_up(self, gone: asyncio.Task[None]) -> bool:
-        if self._drop is not None:
-            self._drop(_OVERFLOW)
-            await gone
-        return False
-
-    async def _wait_until_gone(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-
-async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
+    async def open_mixed(self, request: Request[FollowStream]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        runs = [one for one in query.runs.split(",") if one]
+        if len(runs) > MAX_STREAM_RUNS:
+            raise Refused(
+                errors.REQUEST_INVALID,
+                f"a stream has {MAX_STREAM_RUNS} runs at the most",
+                detail={"parameter": "runs"},
+            )
+        self._streams.check_room()
+        follower = await self._scheduler.mixed_events.open(
+            tenant, runs, _position_of(request), with_snapshots=query.snapshot
+        )
+        # The position is sent at once: a client that is cut off before the first event resumes here, too.
+        first = batch_bytes(follower.position, [])
+        return self._stream(tenant, batch_pieces(follower, query.coalesce_ms / 1000), first)
 
 
 async def _encoded(
@@ -317,9 +206,7 @@ async def _encoded(
                 for piece in _pieces(map(encode_one, batch)):
                     yield piece
         except AstraflowError as error:
-            # The head is sent already, so the reason becomes an event. The client may reconnect.
-            body = encode(StreamEnd(code=error.code.code, message=error.message))
-            yield b"event: error\ndata: %b\n\n" % body
+            yield error_bytes(error)
 
 
 def _pieces(lines: Iterable[bytes]) -> Iterable[bytes]:
@@ -341,6 +228,18 @@ def _last_seen(request: Request[FollowEvents]) -> int | None:
     if given is None:
         return request.query.last_event_id
     return as_number(given, "Last-Event-ID")
+
+
+def _position_of(request: Request[FollowStream]) -> StreamPosition:
+    """Where the stream goes on. The header wins, as in `_last_seen`."""
+    given = request.header(b"last-event-id")
+    text = request.query.last_event_id if given is None else given
+    if not text:
+        return StreamPosition()
+    position = StreamPosition.read(text) if len(text) <= MAX_POSITION_CHARS else None
+    if position is None:
+        raise Refused(errors.REQUEST_INVALID, "Last-Event-ID must be the id of a batch")
+    return position
 
 
 def _refuse_ahead(after: int | None, last: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from astraflow.client.asynchronous import AsyncClient
-from astraflow.client.stream import SILENCE_S, Cut, EventReader
+from astraflow.client.stream import SILENCE_S, Cut, EventReader, read_event
 from astraflow.client.transport import EVENTS, httpx, options
 from astraflow.clock import Clock
 from astraflow.core import errors
@@ -98,7 +98,7 @@ async def _events(http: Any, last: int | None) -> AsyncGenerator[Event, None]:
     async with http.stream("GET", EVENTS, params=params, timeout=timeout) as answer:
         if answer.status_code != 200:
             raise Cut(f"HTTP status {answer.status_code}")
-        reader = EventReader()
+        reader = EventReader(read_event)
         async for piece in answer.aiter_bytes():
             for event in reader.feed(piece):
                 yield event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,10 +31,11 @@ from astraflow.client.outcomes import results_of
 from astraflow.client.requests import ApiDownload, ApiRequest, Definition, Pages
 from astraflow.client.responses import raise_problem
 from astraflow.client.retries import Retries
-from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
+from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following, MixedFollowing
 from astraflow.client.transfers import Fetching, aread_pieces
 from astraflow.client.transport import (
     EVENTS,
+    STREAM,
     Failure,
     failure_of,
     httpx,
@@ -49,6 +50,7 @@ from astraflow.clock import Clock, SystemClock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Node, NodeResults, Run
+from astraflow.core.contract.streams import FollowStream, StreamItem
 from astraflow.core.contract.system import Me
 
 Item = TypeVar("Item")
@@ -161,10 +163,37 @@ class AsyncClient:
                     async for event in events:
                         yield event
             except Cut as cut:
-                wait_s = following.cut(self._clock.now(), str(cut))
+                wait_s = following.patience.cut(self._clock.now(), str(cut))
                 if on_cut is not None:
                     on_cut(str(cut))
                 await asyncio.sleep(wait_s)
+
+    async def stream(
+        self,
+        run_ids: Iterable[str] = (),
+        *,
+        after: str = "",
+        snapshot: bool = False,
+        coalesce_ms: int = 0,
+        patience_s: float = PATIENCE_S,
+    ) -> AsyncGenerator[StreamItem, None]:
+        """The events of the tenant and of any number of runs on one connection, without end. It reconnects when the
+        connection is lost. `after`: the position of an earlier stream.
+
+        Raises:
+            Unavailable: the server is gone for more than `patience_s`.
+        """
+        wanted = FollowStream(
+            runs=",".join(run_ids), last_event_id=after, snapshot=snapshot, coalesce_ms=coalesce_ms
+        )
+        following = MixedFollowing(wanted, self._clock.now(), patience_s)
+        while True:
+            try:
+                async with aclosing(self._read_stream(following, None)) as items:
+                    async for item in items:
+                        yield item
+            except Cut as cut:
+                await asyncio.sleep(following.patience.cut(self._clock.now(), str(cut)))
 
     async def perform(self, request: ApiRequest[Response]) -> Response:
         """Send a request, again if that can help."""
@@ -245,19 +274,20 @@ class AsyncClient:
                 fetching.take(piece)
 
     async def _read_stream(
-        self, following: Following, until: float | None
-    ) -> AsyncGenerator[Event, None]:
+        self, following: Following | MixedFollowing, until: float | None
+    ) -> AsyncGenerator[Any, None]:
         params, timeout = following.params(), stream_timeout(self._clock.now(), until)
+        path = EVENTS if isinstance(following, Following) else STREAM
         try:
-            async with self._http.stream("GET", EVENTS, params=params, timeout=timeout) as response:
+            async with self._http.stream("GET", path, params=params, timeout=timeout) as response:
                 if response.status_code == 204:
                     following.is_over = True
                     return
                 if response.status_code != 200:
                     refuse_stream(response.status_code, await response.aread())
-                reader = EventReader()
+                reader: EventReader[Any] = following.reader()
                 async for piece in response.aiter_bytes():
-                    following.heard(self._clock.now())
+                    following.patience.heard(self._clock.now())
                     for event in filter(following.take, reader.feed(piece)):
                         yield event
                     if following.is_over:

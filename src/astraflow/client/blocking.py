@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,10 +31,11 @@ from astraflow.client.outcomes import results_of
 from astraflow.client.requests import ApiDownload, ApiRequest, Definition, Pages
 from astraflow.client.responses import raise_problem
 from astraflow.client.retries import Retries
-from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
+from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following, MixedFollowing
 from astraflow.client.transfers import Fetching, read_pieces
 from astraflow.client.transport import (
     EVENTS,
+    STREAM,
     Failure,
     failure_of,
     httpx,
@@ -49,6 +50,7 @@ from astraflow.clock import Clock, SystemClock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Node, NodeResults, Run
+from astraflow.core.contract.streams import FollowStream, StreamItem
 from astraflow.core.contract.system import Me
 
 Item = TypeVar("Item")
@@ -160,10 +162,36 @@ class Client:
                 with closing(self._read_stream(following, until)) as events:
                     yield from events
             except Cut as cut:
-                wait_s = following.cut(self._clock.now(), str(cut))
+                wait_s = following.patience.cut(self._clock.now(), str(cut))
                 if on_cut is not None:
                     on_cut(str(cut))
                 time.sleep(wait_s)
+
+    def stream(
+        self,
+        run_ids: Iterable[str] = (),
+        *,
+        after: str = "",
+        snapshot: bool = False,
+        coalesce_ms: int = 0,
+        patience_s: float = PATIENCE_S,
+    ) -> Generator[StreamItem, None, None]:
+        """The events of the tenant and of any number of runs on one connection, without end. It reconnects when the
+        connection is lost. `after`: the position of an earlier stream.
+
+        Raises:
+            Unavailable: the server is gone for more than `patience_s`.
+        """
+        wanted = FollowStream(
+            runs=",".join(run_ids), last_event_id=after, snapshot=snapshot, coalesce_ms=coalesce_ms
+        )
+        following = MixedFollowing(wanted, self._clock.now(), patience_s)
+        while True:
+            try:
+                with closing(self._read_stream(following, None)) as items:
+                    yield from items
+            except Cut as cut:
+                time.sleep(following.patience.cut(self._clock.now(), str(cut)))
 
     def perform(self, request: ApiRequest[Response]) -> Response:
         """Send a request, again if that can help."""
@@ -242,19 +270,20 @@ class Client:
                 fetching.take(piece)
 
     def _read_stream(
-        self, following: Following, until: float | None
-    ) -> Generator[Event, None, None]:
+        self, following: Following | MixedFollowing, until: float | None
+    ) -> Generator[Any, None, None]:
         params, timeout = following.params(), stream_timeout(self._clock.now(), until)
+        path = EVENTS if isinstance(following, Following) else STREAM
         try:
-            with self._http.stream("GET", EVENTS, params=params, timeout=timeout) as response:
+            with self._http.stream("GET", path, params=params, timeout=timeout) as response:
                 if response.status_code == 204:
                     following.is_over = True
                     return
                 if response.status_code != 200:
                     refuse_stream(response.status_code, response.read())
-                reader = EventReader()
+                reader: EventReader[Any] = following.reader()
                 for piece in response.iter_bytes():
-                    following.heard(self._clock.now())
+                    following.patience.heard(self._clock.now())
                     yield from filter(following.take, reader.feed(piece))
                     if following.is_over:
                         return

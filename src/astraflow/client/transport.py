@@ -18,6 +18,7 @@ from astraflow.lean_httpx import httpx
 
 __all__ = [
     "EVENTS",
+    "STREAM",
     "Failure",
     "failure_of",
     "httpx",
@@ -33,7 +34,9 @@ CONNECT_S: Final = 5.0
 RESPONSE_S: Final = 30.0
 """The server responds with 503 to what it cannot do now, long before."""
 
+
 EVENTS: Final = "/api/v1/events"
+STREAM: Final = "/api/v1/stream"
 
 Response = TypeVar("Response")
 

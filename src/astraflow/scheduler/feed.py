@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from astraflow.core.ids import RunId
 from astraflow.store.rows import FactSegment, TenantEvent
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from astraflow.store.store import Store
 
 _T = TypeVar("_T")
+_Item = TypeVar("_Item", bound=FactSegment | TenantEvent)
 
 BUFFER_BYTES: Final = 1024**2
 """What is kept in memory for one follower; a fan-out of a thousand results is less."""
@@ -31,27 +32,27 @@ BUFFER_BYTES: Final = 1024**2
 READ_BYTES: Final = 1024**2
 TENANT_PAGE: Final = 500
 EVENT_BYTES: Final = 200
-"""What an event of a tenant takes, beside its body."""
+"""What an event of a tenant or a segment of a run takes, beside its body."""
 
 
-class Subscription:
-    """What was committed for one follower and not yet taken by it."""
+class Subscription(Generic[_Item]):
+    """What was committed for one follower and not yet taken by it: of one run, of a tenant, or of several of them."""
 
     __slots__ = ("_buffer", "_size", "_wake", "has_overflown", "is_over")
 
     def __init__(self) -> None:
-        self._buffer: deque[FactSegment] = deque()
+        self._buffer: deque[_Item] = deque()
         self._size = 0
         self._wake = asyncio.Event()
         self.has_overflown = False
         self.is_over = False
 
-    def put(self, segment: FactSegment) -> None:
+    def put(self, item: _Item) -> None:
         self._wake.set()
         if self.has_overflown:
             return
-        self._buffer.append(segment)
-        self._size += len(segment.body)
+        self._buffer.append(item)
+        self._size += EVENT_BYTES + len(item.body)
         if self._size > BUFFER_BYTES:
             self.has_overflown = True
             self._buffer.clear()
@@ -62,14 +63,14 @@ class Subscription:
         self.is_over = True
         self._wake.set()
 
-    async def take(self) -> list[FactSegment]:
+    async def take(self) -> list[_Item]:
         """Wait for what is committed next; empty if the buffer has overflown or serving is over."""
         await self._wake.wait()
         self._wake.clear()
-        segments = list(self._buffer)
+        taken = list(self._buffer)
         self._buffer.clear()
         self._size = 0
-        return segments
+        return taken
 
     def read_again(self) -> bool:
         """Whether the store must be read, because the buffer has overflown."""
@@ -77,38 +78,13 @@ class Subscription:
         return was
 
 
-class _TenantSubscription:
-    __slots__ = ("events", "has_overflown", "is_over", "size", "wake")
-
-    def __init__(self) -> None:
-        self.events: list[TenantEvent] = []
-        self.size = 0
-        self.wake = asyncio.Event()
-        self.has_overflown = False
-        self.is_over = False
-
-    def put(self, event: TenantEvent) -> None:
-        self.wake.set()
-        if self.has_overflown:
-            return
-        self.events.append(event)
-        self.size += EVENT_BYTES + len(event.body)
-        if self.size > BUFFER_BYTES:
-            self.has_overflown = True
-            self.take()
-
-    def take(self) -> list[TenantEvent]:
-        events, self.events, self.size = self.events, [], 0
-        return events
-
-
 class Feed:
     """Publishes committed segments and tenant events to their followers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._runs: dict[str, list[Subscription]] = {}
-        self._tenants: dict[str, list[_TenantSubscription]] = {}
+        self._runs: dict[str, list[Subscription[Any]]] = {}
+        self._tenants: dict[str, list[Subscription[Any]]] = {}
         self._is_over = False
 
     @property
@@ -134,18 +110,14 @@ class Feed:
         """Nothing more will be published: let every follower go, and those who come before the next `begin`. Another
         scheduler may commit meanwhile, of which nobody would tell them."""
         self._is_over = True
-        for subscriptions in self._runs.values():
+        for subscriptions in (*self._runs.values(), *self._tenants.values()):
             for subscription in subscriptions:
                 subscription.end()
-        for listeners in self._tenants.values():
-            for listener in listeners:
-                listener.is_over = True
-                listener.wake.set()
 
     async def segments(self, run_id: RunId, after: int) -> AsyncGenerator[list[FactSegment], None]:
         """Segments of a run beyond event `after`, in order, as they are committed. Endless: the caller
         knows the last event of a run when it sees it. Ends early only when serving ends."""
-        with self._subscribed(run_id) as subscription:
+        with self.subscribed(Subscription[FactSegment](), (run_id,)) as subscription:
             reads_store = True
             while not subscription.is_over:
                 while reads_store:
@@ -162,7 +134,7 @@ class Feed:
 
     async def events(self, tenant: str, after: int) -> AsyncGenerator[list[TenantEvent], None]:
         """Events of a tenant's stream beyond `after`, in order, for as long as serving goes on."""
-        with self._listening(tenant) as listener:
+        with self.subscribed(Subscription[TenantEvent](), (), tenant) as listener:
             reads_store = True
             while not listener.is_over:
                 while reads_store:
@@ -171,33 +143,30 @@ class Feed:
                     if stored:
                         after = stored[-1].number
                         yield stored
-                await listener.wake.wait()
-                listener.wake.clear()
-                fresh = [event for event in listener.take() if event.number > after]
-                reads_store, listener.has_overflown = listener.has_overflown, False
+                fresh = [event for event in await listener.take() if event.number > after]
+                reads_store = listener.read_again()
                 if fresh and not reads_store:
                     after = fresh[-1].number
                     yield fresh
 
     @contextmanager
-    def _subscribed(self, run_id: RunId) -> Iterator[Subscription]:
-        subscription = Subscription()
+    def subscribed(
+        self, subscription: Subscription[Any], run_ids: Iterable[RunId], tenant: str | None = None
+    ) -> Iterator[Subscription[Any]]:
+        """What is committed for these runs and for the tenant is put into the subscription, in order."""
         subscription.is_over = self._is_over
-        self._runs.setdefault(run_id, []).append(subscription)
+        runs = tuple(run_ids)
+        for run_id in runs:
+            self._runs.setdefault(run_id, []).append(subscription)
+        if tenant is not None:
+            self._tenants.setdefault(tenant, []).append(subscription)
         try:
             yield subscription
         finally:
-            _remove(self._runs, run_id, subscription)
-
-    @contextmanager
-    def _listening(self, tenant: str) -> Iterator[_TenantSubscription]:
-        listener = _TenantSubscription()
-        listener.is_over = self._is_over
-        self._tenants.setdefault(tenant, []).append(listener)
-        try:
-            yield listener
-        finally:
-            _remove(self._tenants, tenant, listener)
+            for run_id in runs:
+                _remove(self._runs, run_id, subscription)
+            if tenant is not None:
+                _remove(self._tenants, tenant, subscription)
 
 
 def _remove(of: dict[str, list[_T]], key: str, one: _T) -> None:

@@ -10,9 +10,11 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Final
 
+import msgspec
+
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.contract.events import Event
+from astraflow.core.contract.events import Event, RunSnapshot
 from astraflow.core.contract.runs import Artifact, KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
 from astraflow.core.contract.words import NodeStatus, RunStatus
 from astraflow.core.dispatch.execution import NodeExecution, execution_of
@@ -20,10 +22,10 @@ from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.wait_reasons import Reason
 from astraflow.core.ids import RunId
 from astraflow.core.runs.chains import calls_by_task, executing_tasks, related_tasks, shown_task
-from astraflow.core.runs.facts import CancelRequested, Fact, RunFinished
+from astraflow.core.runs.facts import CancelRequested, Fact
 from astraflow.core.runs.history import NodeHistory, attempts_of, timeline_of
 from astraflow.core.runs.places import TaskPlaces
-from astraflow.core.runs.projections import events_of, view_head, view_node
+from astraflow.core.runs.projections import view_head, view_node
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import (
     check_scope,
@@ -41,6 +43,8 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.ended_runs import EndedRuns, facts_of
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.run_events import RunEvents
+from astraflow.scheduler.written_output import read_output
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
 
@@ -215,25 +219,36 @@ class RunReader:
         self, tenant: str, run_id: RunId, after: int
     ) -> AsyncGenerator[list[Event], None]:
         """Events beyond `after`, in batches, to the end of the run."""
+        made = await self.open_events(tenant, run_id, after)
+        async with aclosing(self._feed.segments(run_id, after)) as batches:
+            async for segments in batches:
+                events = made.take(segments)
+                if events:
+                    yield events
+                if made.is_over:
+                    return
+
+    async def open_events(self, tenant: str, run_id: RunId, after: int) -> RunEvents:
+        """What makes the events of a run beyond `after`. Raises: NotFound."""
         row = await self.get_row(tenant, run_id)
         active = self._active(run_id)
         plan = active.plan if active is not None else await self._plans.find(row.plan_id)
         places = TaskPlaces(plan)
         if after and not plan.features.isdisjoint(ADDING):
             places = TaskPlaces(plan, await self._ended.facts(run_id))
-        async with aclosing(self._feed.segments(run_id, after)) as batches:
-            async for segments in batches:
-                events: list[Event] = []
-                fact: object = None
-                for numbered in (one for segment in segments for one in facts_of(segment)):
-                    fact = numbered.fact
-                    events += events_of(numbered.fact, numbered.first, places)
-                if events and events[0].id <= after:
-                    events = [event for event in events if event.id > after]
-                if events:
-                    yield events
-                if isinstance(fact, RunFinished):
-                    return
+        return RunEvents(places, after)
+
+    async def snapshot(self, tenant: str, run_id: RunId) -> tuple[RunSnapshot, RunEvents]:
+        """The run as it is, with its output so far, and what makes the events after it. Raises: NotFound."""
+        view = await self.view_run(tenant, run_id)
+        made = await self.open_events(tenant, run_id, view.last_event)
+        written = await read_output(self._store, run_id, view.last_event, made.places)
+        snapshot = RunSnapshot(
+            **msgspec.structs.asdict(view),
+            output=written.output,
+            output_truncated=written.is_truncated,
+        )
+        return snapshot, made
 
     async def read_facts(
         self, tenant: str, run_id: RunId, after: int, limit: int

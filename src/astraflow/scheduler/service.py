@@ -19,6 +19,7 @@ from astraflow.scheduler.identity import IdentityServices
 from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.master_keys import MasterKeys
 from astraflow.scheduler.messages import RunMessages
+from astraflow.scheduler.mixed_events import MixedEvents
 from astraflow.scheduler.packages import Packages
 from astraflow.scheduler.pins import Pins
 from astraflow.scheduler.plans import Plans
@@ -101,6 +102,7 @@ class Scheduler:
         tended = (self.credentials, blobs, vault, self.triggers)
         self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
         self.events = TenantEvents(current, self._feed)
+        self.mixed_events = MixedEvents(store, current, self._feed, self.reader)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)
         self.resources = Resources(store, current, clock, blobs)

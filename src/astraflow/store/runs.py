@@ -84,6 +84,20 @@ class StoredRuns:
         )
         return list(map(table_of(FactSegment).decode, found))
 
+    async def read_segments_back(
+        self, run_id: RunId, before: int, max_bytes: int = 1024**2
+    ) -> list[FactSegment]:
+        """Segments whose first event is before event `before`, the last one first, at least one if there is any."""
+        found = await self._database.rows_until(
+            "read_segments_back",
+            _within(max_bytes),
+            run_id=run_id,
+            before=before,
+            max_bytes=max_bytes,
+            limit=MAX_SEGMENTS,
+        )
+        return list(map(table_of(FactSegment).decode, found))
+
     async def submissions(self, since_ms: int) -> list[SubmissionRow]:
         """Idempotency keys used since then, oldest first, by (created_at, tenant, key).
 

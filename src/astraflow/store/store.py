@@ -78,6 +78,7 @@ class Store:
         self.list_runs = runs.list_runs
         self.find_plan = runs.find_plan
         self.read_segments = runs.read_segments
+        self.read_segments_back = runs.read_segments_back
         self.submissions = runs.submissions
         self.find_submission = runs.find_submission
 

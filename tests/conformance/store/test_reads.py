@@ -120,6 +120,28 @@ async def test_a_read_of_pages_stops_at_its_size_but_never_before_the_first(
         assert await store.read_segments(run_id, after=2, max_bytes=200) == segments[2:4]
 
 
+async def test_pages_are_read_back_from_where_a_reader_stands(backend: Backend) -> None:
+    segments = [segment(run(1), 1, 3), segment(run(1), 4, 4), segment(run(1), 5, 9)]
+    async with backend.desk() as desk:
+        await desk.write(
+            plans=[PLAN], runs=[run(1), run(2)], segments=[*segments, segment(run(2), 1, 1)]
+        )
+        store, run_id = desk.store, run(1).run_id
+        assert await store.read_segments_back(run_id, 10) == segments[::-1]
+        assert await store.read_segments_back(run_id, 6) == segments[::-1]
+        assert await store.read_segments_back(run_id, 5) == segments[1::-1]
+        assert await store.read_segments_back(run_id, 1) == []
+
+
+async def test_a_read_back_stops_at_its_size_but_never_before_the_first(backend: Backend) -> None:
+    segments = [segment(run(1), number, number, b"x" * 100) for number in range(1, 6)]
+    async with backend.desk() as desk:
+        await desk.write(plans=[PLAN], runs=[run(1)], segments=segments)
+        store, run_id = desk.store, run(1).run_id
+        assert await store.read_segments_back(run_id, 6, 250) == [segments[4], segments[3]]
+        assert await store.read_segments_back(run_id, 6, 1) == [segments[4]]
+
+
 async def test_keys_are_listed_from_a_time_on(backend: Backend) -> None:
     async with backend.desk() as desk:
         await desk.write(

@@ -91,7 +91,7 @@ def subscribelate() -> AbstractContextManager[Any]:
         while stored := await self._store.read_segments(RunId(run_id), after, feeds.READ_BYTES):
             after = stored[-1].last
             yield stored
-        with self._subscribed(RunId(run_id)) as subscription:
+        with self.subscribed(feeds.Subscription(), (RunId(run_id),)) as subscription:
             while not subscription.is_over:
                 fresh = [page for page in await subscription.take() if page.last > after]
                 if fresh:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astraflow.client.retries import RETRY_FOR_S, Retries
-from astraflow.client.stream import Cut, EventReader, Following
+from astraflow.client.stream import Cut, EventReader, Following, read_event
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
 
@@ -27,7 +27,7 @@ def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
         + wire(2, "run.status", status="x")
     )
     places = sorted({min(cut, len(stream)) for cut in cuts})
-    reader = EventReader()
+    reader = EventReader(read_event)
     found: list[Event] = []
     for start, stop in zip([0, *places], [*places, len(stream)], strict=True):
         found += reader.feed(stream[start:stop])
@@ -37,7 +37,7 @@ def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
 
 @pytest.mark.parametrize("kind", [b"overflow", b"error"])
 def test_a_stream_that_the_server_ends_early_is_a_cut(kind: bytes) -> None:
-    reader = EventReader()
+    reader = EventReader(read_event)
     assert list(reader.feed(b"event: " + kind + b"\n")) == []
     with pytest.raises(Cut, match=r"E\.OVERLOADED"):
         list(reader.feed(b'data: {"code":"E.OVERLOADED"}\n\n'))
@@ -45,7 +45,7 @@ def test_a_stream_that_the_server_ends_early_is_a_cut(kind: bytes) -> None:
 
 def test_what_is_no_event_is_a_cut() -> None:
     with pytest.raises(Cut, match="not an event"):
-        list(EventReader().feed(b"data: <html>\n\n"))
+        list(EventReader(read_event).feed(b"data: <html>\n\n"))
 
 
 def test_a_reader_goes_on_behind_the_last_event_it_saw() -> None:
@@ -62,14 +62,14 @@ def test_a_reader_goes_on_behind_the_last_event_it_saw() -> None:
 
 def test_a_reader_waits_longer_each_time_and_not_for_ever() -> None:
     following = Following("r", 0, now=0.0, patience_s=60.0)
-    waits = [following.cut(1.0, "gone") for _ in range(8)]
+    waits = [following.patience.cut(1.0, "gone") for _ in range(8)]
     assert waits == sorted(waits)
     assert waits[0] == pytest.approx(0.1)
     assert waits[-1] == pytest.approx(2.0)
-    following.heard(50.0)
-    assert following.cut(60.0, "gone") == pytest.approx(0.1), "it was there meanwhile"
+    following.patience.heard(50.0)
+    assert following.patience.cut(60.0, "gone") == pytest.approx(0.1), "it was there meanwhile"
     with pytest.raises(errors.Unavailable, match=r"gone for 60 s .*: r$"):
-        following.cut(110.0, "gone")
+        following.patience.cut(110.0, "gone")
 
 
 def test_nobody_is_asked_twice_where_nobody_is() -> None:

@@ -54,7 +54,7 @@ async def test_an_equal_definition_is_planned_once() -> None:
 
 
 def test_a_follower_that_does_not_read_costs_a_bound_in_bytes() -> None:
-    subscription = Subscription()
+    subscription: Subscription[FactSegment] = Subscription()
     for number in range(1, 1_000):
         subscription.put(FactSegment(RunId("run"), number, number, b"x" * 100_000))
         assert sum(len(page.body) for page in subscription._buffer) <= feed.BUFFER_BYTES
@@ -65,10 +65,10 @@ async def test_a_listener_of_a_tenant_that_does_not_read_costs_a_bound_in_bytes(
     store = MemoryStore()
     await store.open()
     all_events = Feed(store)
-    with all_events._listening("acme") as listener:
+    with all_events.subscribed(Subscription(), (), "acme") as listener:
         for number in range(1, 1_000):
             event = TenantEvent("acme", number, AT, "run.status", b"x" * 10_000)
             all_events.publish((), [event])
-            assert sum(len(one.body) for one in listener.events) <= feed.BUFFER_BYTES
+            assert sum(len(one.body) for one in listener._buffer) <= feed.BUFFER_BYTES
         assert listener.has_overflown
     await store.close()

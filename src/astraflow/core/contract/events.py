@@ -11,7 +11,15 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from astraflow.core.contract.base import Count, JsonObject, Query, RestObject, Timestamp, doc
+from astraflow.core.contract.base import (
+    Count,
+    JsonObject,
+    Query,
+    RestObject,
+    Timestamp,
+    doc,
+    no_items,
+)
 from astraflow.core.contract.runs import Artifact, Run, TaskError, WaitingFor
 from astraflow.core.contract.words import (
     CompensationKind,
@@ -159,6 +167,24 @@ class NodeOutput(NodeBody, frozen=True, kw_only=True):
     metadata: Annotated[Any, doc("What the node said about it, as the level of a log line.")] = None
 
 
+class JoinedOutput(NodeOutput, frozen=True, kw_only=True):
+    """Consecutive pieces of output in one: `index` is that of the first, and their texts follow one another."""
+
+    pieces: Annotated[Count, doc("How many pieces it is.")] = 1
+
+
+class RunSnapshot(Run, frozen=True, kw_only=True):
+    """A run as it is, with what its nodes have written so far."""
+
+    output: Annotated[
+        list[JoinedOutput],
+        doc("The output of its nodes, oldest first; pieces of one channel are joined."),
+    ] = msgspec.field(default_factory=no_items)
+    output_truncated: Annotated[
+        bool, doc("There is older output, which is not in here: the logs have it.")
+    ] = False
+
+
 class NodeMetrics(NodeBody, frozen=True, kw_only=True):
     """Numbers that an attempt reports about its work, as a loss or a rate."""
 
@@ -267,6 +293,12 @@ class StreamReset(RestObject, frozen=True, kw_only=True):
     reason: Annotated[str, doc("`retention`.")]
 
 
+class RunMissing(RestObject, frozen=True, kw_only=True):
+    """There is no such run in the tenant, or not any more. A mixed stream goes on with the others."""
+
+    run_id: Annotated[str, doc("The run.")]
+
+
 class StreamEnd(RestObject, frozen=True, kw_only=True):
     """The server ends the stream early. The client may reconnect with the last id that it saw."""
 
@@ -299,7 +331,8 @@ TENANT_EVENTS: Final[dict[str, type[RestObject]]] = {
     "artifact.removed": ArtifactRemoved,
 }
 STREAM_EVENTS: Final[dict[str, type[RestObject]]] = {
-    "run.snapshot": Run,
+    "run.snapshot": RunSnapshot,
+    "run.missing": RunMissing,
     "stream.reset": StreamReset,
     "overflow": StreamEnd,
     "error": StreamEnd,

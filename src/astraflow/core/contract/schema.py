@@ -15,7 +15,6 @@ from astraflow.core.contract.events import (
     EventScope,
     StreamEnd,
 )
-from astraflow.core.contract.runs import Run
 
 Schema = dict[str, Any]
 
@@ -161,7 +160,7 @@ def _event_schemas() -> dict[str, Schema]:
 
 
 def _event_name(body: type[RestObject]) -> str:
-    return "RunSnapshotEvent" if body is Run else f"{body.__name__}Event"
+    return f"{body.__name__}Event"
 
 
 def _by_body(table: Mapping[str, type[RestObject]]) -> list[tuple[list[str], type[RestObject]]]:

@@ -78,6 +78,17 @@ SELECT {FactSegment} FROM (
 ) AS counted
 WHERE upto <= :max_bytes OR place = 1 ORDER BY last
 
+-- name: read_segments_back
+SELECT {FactSegment} FROM (
+    SELECT {FactSegment}, sum(length(body)) OVER (ORDER BY last DESC) AS upto,
+        row_number() OVER (ORDER BY last DESC) AS place
+    FROM (
+        SELECT {FactSegment} FROM fact_segments
+        WHERE run_id = :run_id AND first < :before ORDER BY last DESC LIMIT :limit
+    ) AS preceding
+) AS counted
+WHERE upto <= :max_bytes OR place = 1 ORDER BY last DESC
+
 -- name: delete_segments
 WITH gone AS (
     DELETE FROM fact_segments WHERE run_id IN (:run_ids[]) RETURNING length(body) AS size

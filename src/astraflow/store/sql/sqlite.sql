@@ -68,6 +68,9 @@ UPDATE shards SET commit_number = :number WHERE shard = :shard AND epoch = :epoc
 -- The reader stops at its limit of bytes; nothing is read ahead.
 SELECT {FactSegment} FROM fact_segments WHERE run_id = :run_id AND last > :after ORDER BY last
 
+-- name: read_segments_back
+SELECT {FactSegment} FROM fact_segments WHERE run_id = :run_id AND first < :before ORDER BY last DESC
+
 -- name: delete_segments
 DELETE FROM fact_segments WHERE run_id IN (:run_ids[])
 

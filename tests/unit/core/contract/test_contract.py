@@ -140,7 +140,7 @@ class TestSchema:
         run = {one["$ref"].rpartition("/")[2] for one in self.made["RunStreamEvent"]["oneOf"]}
         assert {"NodeStateEvent", "RunSnapshotEvent", "StreamResetEvent"} < run
         types = [self.made[name]["properties"]["type"]["enum"] for name in sorted(run)]
-        assert {*RUN_EVENTS, "run.snapshot", "stream.reset"} == {
+        assert {*RUN_EVENTS, "run.snapshot", "run.missing", "stream.reset"} == {
             one for kind in types for one in kind
         }
 
