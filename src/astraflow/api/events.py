@@ -189,7 +189,11 @@ class EventEndpoints(Endpoints):
             )
         self._streams.check_room()
         follower = await self._scheduler.mixed_events.open(
-            tenant, runs, _position_of(request), with_snapshots=query.snapshot
+            tenant,
+            runs,
+            _position_of(request),
+            with_snapshots=query.snapshot,
+            with_loads=query.worker_load,
         )
         # The position is sent at once: a client that is cut off before the first event resumes here, too.
         first = batch_bytes(follower.position, [])

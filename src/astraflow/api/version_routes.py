@@ -112,7 +112,9 @@ class VersionEndpoints(Endpoints):
            headers=(_IF_MATCH,), replies={204: Reply("It is gone.")})  # fmt: skip
     async def discard_draft(self, request: Request[NoQuery]) -> AsgiApp:
         expected = expected_number(request)
-        await self._scheduler.drafts.discard(request.tenant, request.params["id"], expected)
+        await self._scheduler.drafts.discard(
+            request.tenant, request.params["id"], expected, request.subject
+        )
         return NO_CONTENT
 
     @route(

@@ -156,7 +156,7 @@ class WorkflowEndpoints(Endpoints):
                 raise Conflict(
                     errors.WORKFLOW_CONFLICT, f"the workflow is at version {row.version} by now"
                 )
-        await self._scheduler.workflows.delete(request.tenant, workflow_id)
+        await self._scheduler.workflows.delete(request.tenant, workflow_id, request.subject)
         return NO_CONTENT
 
 

@@ -6,18 +6,26 @@ restored; the parts stay.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from astraflow.core import errors
-from astraflow.core.engine.commands import KeepAudit, NoteCopy, OperatorCommand
+from astraflow.core.contract.events import PackageChange
+from astraflow.core.engine.commands import AnnounceChange, KeepAudit, NoteCopy, OperatorCommand
 
 if TYPE_CHECKING:
+    from astraflow.core.contract.base import RestObject
     from astraflow.core.engine.engine import Engine
     from astraflow.core.fleet.resources import ResourceKey
     from astraflow.core.fleet.versions import PublishedVersion
     from astraflow.scheduler.serving import Serving
     from astraflow.scheduler.writer import Writer
     from astraflow.store.store import Claim
+
+_CHANGES: Final = {"pkg.publish": "published", "pkg.yank": "yanked", "pkg.unyank": "unyanked"}
+"""What events call that which the audit has a word for."""
 
 
 class Current:
@@ -81,6 +89,14 @@ class Current:
         self.engine.publish(version)
         what = f"{version.name} {version.version}"
         self.execute(KeepAudit(tenant=version.tenant, by=by, what=action, subject=what))
+        body = PackageChange(name=version.name, version=version.version, by=by)
+        self.announce(version.tenant, f"package.{_CHANGES[action]}", body)
+
+    def announce(self, tenant: str, kind: str, body: RestObject) -> None:
+        """Tell the readers of the tenant's stream of a change that is stored. If nothing serves any more they are not
+        told: their stream ends, and they look anew when they come back."""
+        with suppress(errors.Unavailable):
+            self.execute(AnnounceChange(tenant=tenant, kind=kind, body=msgspec.json.encode(body)))
 
     async def note_copy(self, key: ResourceKey, blob: str) -> None:
         """A copy of a resource is in the blob store; when this returns, that is durable.

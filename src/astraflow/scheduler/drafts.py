@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.contract.events import WorkflowReport
 from astraflow.core.workflow.decoding import decode_draft
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.workflows import Workflows, check_id
@@ -99,19 +100,25 @@ class Drafts:
             updated_by=by,
         )
         await self._store.put_draft(self._current.claim_with_room, row)
+        report = WorkflowReport(workflow_id=head.id, name=head.name, revision=row.revision, by=by)
+        self._current.announce(tenant, "workflow.draft_saved", report)
         return row
 
     async def _newest(self, tenant: str, workflow_id: str) -> int:
         row = await self._store.find_workflow(tenant, workflow_id)
         return 0 if row is None else row.version
 
-    async def discard(self, tenant: str, workflow_id: str, expected_revision: int | None) -> None:
+    async def discard(
+        self, tenant: str, workflow_id: str, expected_revision: int | None, by: str = ""
+    ) -> None:
         """Raises: NotFound; Conflict, if it was saved by somebody else since `expected_revision`."""
         row = await self.get(tenant, workflow_id)
         revision = row.revision if expected_revision is None else expected_revision
         await self._store.delete_draft(self._current.claim, tenant, workflow_id, revision)
         if not await self._newest(tenant, workflow_id):
             await self._store.pins.delete(self._current.claim, tenant, workflow_id)
+        report = WorkflowReport(workflow_id=workflow_id, by=by)
+        self._current.announce(tenant, "workflow.draft_discarded", report)
 
     async def publish(
         self, row: DraftRow, *, by: str, note: str, is_forced: bool = False

@@ -9,9 +9,11 @@ import msgspec
 from astraflow.core.contract.base import RestObject
 from astraflow.core.contract.events import (
     ArtifactRemoved,
+    PackageChange,
     PackageReport,
     RemovedArtifact,
     ResourceReport,
+    RolloutReport,
 )
 from astraflow.core.engine.batch import FleetChange
 from astraflow.core.fleet.affinity import AffinityAcquired, AffinityFact, AffinityReleased
@@ -69,9 +71,13 @@ def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
             last["tenant", fact.tenant] = change
         elif isinstance(fact, AffinityAcquired | AffinityReleased):
             last["affinity", fact.tenant, fact.key] = change
+    at = fleet[-1].fact.at
     for change in last.values():
         _write(changes, change)
-    at = fleet[-1].fact.at
+        if isinstance(change.after, RolloutRecord):
+            yield change.after.tenant, at, *_told_rollout(change.after)
+        elif isinstance(change.after, ActiveVersionRecord):
+            yield change.after.tenant, at, "package.activated", _told_active(change.after)
     for record in resources.values():
         changes.resources.append(resource_row(record))
         for kind, body in _told_resource(record):
@@ -219,3 +225,20 @@ def _told_package(fact: PackageReported) -> tuple[str, RestObject]:
         progress=fact.progress,
     )
     return f"package.{fact.status}", body
+
+
+def _told_rollout(rollout: RolloutRecord) -> tuple[str, RestObject]:
+    body = RolloutReport(
+        rollout_id=rollout.rollout_id,
+        name=rollout.name,
+        version=rollout.version,
+        state=rollout.state,
+        wave=rollout.wave,
+        waves=list(rollout.waves),
+        error=rollout.error or None,
+    )
+    return f"rollout.{rollout.state}", body
+
+
+def _told_active(active: ActiveVersionRecord) -> RestObject:
+    return PackageChange(name=active.name, version=active.version, by=active.updated_by)

@@ -4,6 +4,7 @@
 2. The follower pulls. What is committed meanwhile for all of them waits in one buffer of at most `BUFFER_BYTES`; past
    that each is read from the store again, one page of one of them at a time.
 3. A run that does not exist does not end the others: `run.missing` says so.
+4. The load of workers is asked of the engine while somebody listens, and has no number: nobody else pays for it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from astraflow.core.ids import RunId
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import TENANT_PAGE, Feed, Subscription
+from astraflow.scheduler.fleet_loads import LOAD_S, FleetLoads
 from astraflow.scheduler.run_events import RunEvents
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.store.rows import FactSegment, TenantEvent
@@ -39,9 +41,16 @@ class MixedEvents:
         self._current = current
         self._feed = feed
         self._reader = reader
+        self._loads = FleetLoads(current)
 
     async def open(
-        self, tenant: str, runs: Sequence[str], seen: StreamPosition, *, with_snapshots: bool
+        self,
+        tenant: str,
+        runs: Sequence[str],
+        seen: StreamPosition,
+        *,
+        with_snapshots: bool,
+        with_loads: bool,
     ) -> MixedFollower:
         """
         Raises:
@@ -60,7 +69,8 @@ class MixedEvents:
             else:
                 sources.append(source)
         of_tenant = _TenantSource(self._store, tenant, after)
-        return MixedFollower(self._feed, of_tenant, sources, missing)
+        loads = self._loads if with_loads else None
+        return MixedFollower(self._feed, of_tenant, sources, missing, loads)
 
     async def _open_run(
         self, tenant: str, run_id: RunId, after: int | None, with_snapshot: bool
@@ -86,11 +96,13 @@ class MixedFollower:
         tenant: _TenantSource,
         runs: list[_RunSource],
         missing: list[RunId],
+        loads: FleetLoads | None,
     ) -> None:
         self._feed = feed
         self._tenant = tenant
         self._runs = {run.run_id: run for run in runs}
         self._missing = missing
+        self._loads = None if loads is None else loads.follow(tenant.tenant)
         begun = {str(run.run_id): run.after for run in runs if run.after is not None}
         self.position = StreamPosition(tenant.after, begun)
 
@@ -111,7 +123,13 @@ class MixedFollower:
                     if items:
                         yield items
                 await asyncio.sleep(max(0.0, taken_at + interval_s - loop.time()))
-                fresh = await subscription.take()
+                if self._loads is not None and (changed := self._loads.take(loop.time())):
+                    yield [StreamItem(type="worker.load", body=changed)]
+                try:
+                    async with asyncio.timeout(None if self._loads is None else LOAD_S):
+                        fresh = await subscription.take()
+                except TimeoutError:
+                    continue
                 taken_at = loop.time()
                 if subscription.read_again():
                     behind = self._unread()

@@ -20,7 +20,7 @@ from astraflow.core.contract.runs import TaskError
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.commands import SubmitRun
-from astraflow.core.fleet.facts import Audited
+from astraflow.core.fleet.facts import Announced, Audited
 from astraflow.core.fleet.workers import (
     HeartbeatMissed,
     PoolConfigured,
@@ -133,6 +133,8 @@ class RowWriter:
                     self._write_worker(changes, written, fact, change.after)
             elif isinstance(fact, Audited):
                 self._write_audit(changes, fact)
+            elif isinstance(fact, Announced):
+                self._put_event(changes, fact.tenant, fact.at, fact.kind, fact.body)
         changes.workers.extend(written.values())
         if changes.audits:
             changes.audit_heads = self.audit_chains.heads_of(changes.audits)
@@ -267,9 +269,12 @@ class RowWriter:
         changes.audits.extend(map(self.audit_chains.link, rows))
 
     def _tell(self, changes: Changes, tenant: str, at: int, kind: str, body: RestObject) -> None:
+        self._put_event(changes, tenant, at, kind, _encode(body))
+
+    def _put_event(self, changes: Changes, tenant: str, at: int, kind: str, body: bytes) -> None:
         number = self._heads.get(tenant, 0) + 1
         self._heads[tenant] = number
-        changes.events.append(TenantEvent(tenant, number, at, kind, _encode(body)))
+        changes.events.append(TenantEvent(tenant, number, at, kind, body))
 
 
 def _registered(fact: WorkerRegistered) -> dict[str, Any]:

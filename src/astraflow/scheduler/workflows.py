@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.contract.events import WorkflowReport
 from astraflow.core.triggers.loops import find_loop
 from astraflow.core.triggers.record import TriggerRecord
 from astraflow.core.workflow import decode_definition, plan_workflow, validate
@@ -117,6 +118,9 @@ class Workflows:
             note=note,
         )
         await self._store_version(row, decoded.workflow, draft_revision)
+        kind = "workflow.saved" if draft_revision is None else "workflow.published"
+        report = WorkflowReport(workflow_id=own_id, name=row.name, version=row.version, by=by)
+        self._current.announce(tenant, kind, report)
         return row
 
     async def _store_version(
@@ -158,12 +162,14 @@ class Workflows:
             await self.get(tenant, workflow_id)
         return rows
 
-    async def delete(self, tenant: str, workflow_id: str) -> None:
+    async def delete(self, tenant: str, workflow_id: str, by: str = "") -> None:
         if not await self._store.delete_workflow(self._current.claim, tenant, workflow_id):
             raise errors.NotFound(
                 errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
             )
         await self._triggers.forget(tenant, workflow_id)
+        report = WorkflowReport(workflow_id=workflow_id, by=by)
+        self._current.announce(tenant, "workflow.deleted", report)
 
 
 def _warnings_of(definition: bytes, known: list[TriggerRecord]) -> list[DefinitionProblem]:

@@ -72,15 +72,7 @@ class Store:
         self.commit = database.commit
         self.is_committed = database.is_committed
 
-        runs = StoredRuns(database)
-        self.active_runs = runs.active_runs
-        self.find_run = runs.find_run
-        self.list_runs = runs.list_runs
-        self.find_plan = runs.find_plan
-        self.read_segments = runs.read_segments
-        self.read_segments_back = runs.read_segments_back
-        self.submissions = runs.submissions
-        self.find_submission = runs.find_submission
+        self._add_runs(StoredRuns(database))
 
         workers = StoredWorkers(database)
         self.workers = workers.workers
@@ -133,6 +125,16 @@ class Store:
         sweeper = Sweeper(database)
         self.sweep = sweeper.sweep
         self.usage = sweeper.usage
+
+    def _add_runs(self, runs: StoredRuns) -> None:
+        self.active_runs = runs.active_runs
+        self.find_run = runs.find_run
+        self.list_runs = runs.list_runs
+        self.find_plan = runs.find_plan
+        self.read_segments = runs.read_segments
+        self.read_segments_back = runs.read_segments_back
+        self.submissions = runs.submissions
+        self.find_submission = runs.find_submission
 
     def _add_access(self, identity: StoredIdentity, secrets: StoredSecrets) -> None:
         self.tenants = identity.tenants

@@ -25,6 +25,7 @@ from astraflow.core.contract.words import (
     CompensationKind,
     NodeStatus,
     ResourceState,
+    RolloutState,
     RunStatus,
     WorkerStatus,
 )
@@ -252,6 +253,36 @@ class PackageReport(RestObject, frozen=True, kw_only=True):
     progress: Annotated[float | None, doc("How far it is: 0 to 1.")] = None
 
 
+class WorkflowReport(RestObject, frozen=True, kw_only=True):
+    """A workflow was saved, published or deleted, or its draft was saved or discarded."""
+
+    workflow_id: Annotated[str, doc("The workflow.")]
+    name: Annotated[str | None, doc("Its name.")] = None
+    version: Annotated[Count | None, doc("The version that was made.")] = None
+    revision: Annotated[Count | None, doc("The revision of the draft that was saved.")] = None
+    by: Annotated[str, doc("Who did it.")]
+
+
+class PackageChange(RestObject, frozen=True, kw_only=True):
+    """A version of a package was published, yanked or taken back, or is the active one from here on."""
+
+    name: Annotated[str, doc("The package.")]
+    version: Annotated[str, doc("Its version.")]
+    by: Annotated[str, doc("Who did it.")]
+
+
+class RolloutReport(RestObject, frozen=True, kw_only=True):
+    """A rollout has begun, come to its next wave, or ended."""
+
+    rollout_id: Annotated[str, doc("The rollout.")]
+    name: Annotated[str, doc("The package.")]
+    version: Annotated[str, doc("The version on its way.")]
+    state: Annotated[RolloutState, doc("Its state from here on.")]
+    wave: Annotated[Count, doc("The wave that it is in, from 0 on.")]
+    waves: Annotated[list[int], doc("The shares of the workers in percent, one for each wave.")]
+    error: Annotated[str | None, doc("Why it failed.")] = None
+
+
 class ResourceReport(RestObject, frozen=True, kw_only=True):
     """A resource was made, is being removed, or is gone."""
 
@@ -299,6 +330,22 @@ class RunMissing(RestObject, frozen=True, kw_only=True):
     run_id: Annotated[str, doc("The run.")]
 
 
+class WorkerLoad(RestObject, frozen=True, kw_only=True):
+    """What one worker does."""
+
+    worker_id: Annotated[str, doc("The worker.")]
+    inflight: Annotated[Count, doc("The attempts that it has.")]
+    max_parallel: Annotated[Count, doc("The attempts that it takes at once.")]
+    cpu_pct: Annotated[float | None, doc("The load of its processors, as it says.")] = None
+    mem_pct: Annotated[float | None, doc("The memory in use, as it says.")] = None
+
+
+class WorkerLoads(RestObject, frozen=True, kw_only=True):
+    """What the workers of the tenant do; only those that it has changed for since the last time."""
+
+    workers: Annotated[list[WorkerLoad], doc("One for each worker.")]
+
+
 class StreamEnd(RestObject, frozen=True, kw_only=True):
     """The server ends the stream early. The client may reconnect with the last id that it saw."""
 
@@ -327,12 +374,21 @@ TENANT_EVENTS: Final[dict[str, type[RestObject]]] = {
         f"package.{one}": PackageReport
         for one in ("downloading", "installing", "installed", "failed", "removed")
     },
+    **{
+        f"workflow.{one}": WorkflowReport
+        for one in ("saved", "published", "deleted", "draft_saved", "draft_discarded")
+    },
+    **{f"package.{one}": PackageChange for one in ("published", "yanked", "unyanked", "activated")},
+    **{
+        f"rollout.{one}": RolloutReport for one in ("running", "succeeded", "failed", "rolled_back")
+    },
     **{f"resource.{one}": ResourceReport for one in ("ready", "evicting", "evicted", "released")},
     "artifact.removed": ArtifactRemoved,
 }
 STREAM_EVENTS: Final[dict[str, type[RestObject]]] = {
     "run.snapshot": RunSnapshot,
     "run.missing": RunMissing,
+    "worker.load": WorkerLoads,
     "stream.reset": StreamReset,
     "overflow": StreamEnd,
     "error": StreamEnd,

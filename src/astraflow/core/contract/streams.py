@@ -65,6 +65,10 @@ class FollowStream(Query, frozen=True, kw_only=True):
             "`true` begins each run that has no position with `run.snapshot`, and not with its first event."
         ),
     ] = False
+    worker_load: Annotated[
+        bool,
+        doc("`true` tells in `worker.load` what workers do, every two seconds while it changes."),
+    ] = False
     coalesce_ms: Annotated[
         int,
         doc(

@@ -80,6 +80,13 @@ class KeepAudit(OperatorCommand, frozen=True, kw_only=True):
     code: str | None = None
 
 
+class AnnounceChange(OperatorCommand, frozen=True, kw_only=True):
+    """Tell the readers of the tenant's stream of a change that is stored already. `body`: as JSON."""
+
+    kind: str
+    body: bytes
+
+
 # -- tenants -------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.callbacks import on_callback
 from astraflow.core.engine.commands import (
     ActivateVersion,
+    AnnounceChange,
     CancelRun,
     CloseResource,
     ConfigurePool,
@@ -64,6 +65,7 @@ from astraflow.core.engine.intake import cancel_run, submit_run
 from astraflow.core.engine.map_values import note_list, note_value
 from astraflow.core.engine.messages import decide_approval, send_signal
 from astraflow.core.engine.operations import (
+    announce_change,
     drain_worker,
     forget_worker,
     install_on_worker,
@@ -151,6 +153,7 @@ if TYPE_CHECKING:
 
 _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = {
     ActivateVersion: activate_version,
+    AnnounceChange: announce_change,
     CloseResource: close_resource,
     ConfigurePool: configure_pool,
     DrainWorker: drain_worker,

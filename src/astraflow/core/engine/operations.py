@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.core import errors
 from astraflow.core.engine.commands import (
+    AnnounceChange,
     DrainWorker,
     ForgetWorker,
     RebindRun,
@@ -25,6 +26,7 @@ from astraflow.core.engine.commands import (
 from astraflow.core.engine.effects import SendDrain
 from astraflow.core.engine.packages import request_install, request_removal
 from astraflow.core.engine.resources import lose_resources
+from astraflow.core.fleet.facts import Announced
 from astraflow.core.fleet.installs import InstallForgotten
 from astraflow.core.fleet.workers import (
     WorkerDrainRequested,
@@ -41,6 +43,10 @@ from astraflow.core.workflow.plan import walk_nodes
 if TYPE_CHECKING:
     from astraflow.core.engine.view import View
     from astraflow.core.protocol.gateway import Gateway
+
+
+def announce_change(view: View, command: AnnounceChange) -> None:
+    view.record_note(Announced(command.tenant, view.at, command.kind, command.body))
 
 
 def drain_worker(view: View, command: DrainWorker) -> None:

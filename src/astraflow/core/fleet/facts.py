@@ -30,6 +30,14 @@ class Audited(FleetFact, frozen=True):
     subject: str = ""
 
 
+class Announced(FleetFact, frozen=True):
+    """Something has changed that the engine does not decide about: readers of the tenant's stream are told."""
+
+    kind: str
+    body: bytes
+    """As JSON."""
+
+
 class NoTransition(Bug):
     """A fact met a state that has no row for it: a bug of ours."""
 
