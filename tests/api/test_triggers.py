@@ -52,6 +52,9 @@ async def test_a_time_is_skipped_while_the_run_before_it_is_active() -> None:
             flow = saved.json()["id"]
             table = rig.scheduler.triggers.table
             await until_seen(lambda: table.get(("default", flow, "tick")).number >= 4)  # noqa: B023
+            runs = (await rig.get("/api/v1/runs?trigger=tick")).json()["items"]
+            assert [one["trigger"] for one in runs] == ["tick"]
+            assert runs[0]["by"] == f"trigger:{flow}/tick"
             entries = await history(rig, flow)
             outcomes = [one["outcome"] for one in reversed(entries)]
             assert outcomes.count("started") == started, outcomes

@@ -101,6 +101,30 @@ def test_a_story_is_told_of_one_node_or_of_all(server: Up, finished: str) -> Non
     assert everything == sorted(everything, key=lambda line: line["at"])
 
 
+def test_a_timeline_lists_every_attempt(server: Up, finished: str) -> None:
+    found = server.astra("runs", "timeline", finished, "--json").json["items"]
+    attempts = [one for one in found if one["kind"] == "attempt"]
+    assert attempts
+    assert all(one["status"] == "succeeded" and one["finishedAt"] for one in attempts)
+    told = server.astra("runs", "timeline", finished, "--node", "Guests")
+    assert told.code == 0
+    assert "Guests" in told.out
+    assert "succeeded" in told.out
+
+
+def test_runs_and_their_output_are_filtered(server: Up, finished: str) -> None:
+    rows = server.astra("runs", "list", "--text", "HELL", "--json").json["items"]
+    assert finished in [one["runId"] for one in rows]
+    assert server.astra("runs", "list", "--until", "2000-01-01T00:00:00Z").err == "No runs\n"
+    assert "since" in server.astra("runs", "list", "--since", "yesterday").err
+    every = server.astra("runs", "logs", finished, "--json").lines
+    newest = server.astra("runs", "logs", finished, "--newest", "1", "--json").lines
+    assert newest == every[-1:]
+    assert server.astra("runs", "logs", finished, "--channel", "nothing", "--json").lines == []
+    mixed = server.astra("runs", "logs", finished, "--follow", "--newest", "1")
+    assert "--follow" in mixed.err
+
+
 def test_cancelling_asks_first(server: Up) -> None:
     run_id = server.submit(SLOW)
     terminal = Terminal("runs", "cancel", run_id, cwd=server.folder)

@@ -12,6 +12,8 @@ import msgspec
 from msgspec import UNSET
 
 from astraflow.api.asgi import AsgiApp
+from astraflow.api.downloads import Streamed
+from astraflow.api.log_pages import MAX_SCANNED_EVENTS, fits, log_file, newest_lines
 from astraflow.api.requests import DEFINITION_BODY_BYTES, Request, check_values, decode_json
 from astraflow.api.responses import Response, json_response
 from astraflow.api.routes import Endpoints, Header, Reply, route
@@ -38,6 +40,7 @@ from astraflow.core.contract.runs import (
     ShowRun,
 )
 from astraflow.core.contract.scopes import ShowNode
+from astraflow.core.contract.timelines import ListTimeline, TimelinePage
 from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
 from astraflow.core.ids import RunId
@@ -45,12 +48,11 @@ from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.history import LogFilter, log_lines
 from astraflow.core.runs.projections import error_view
 from astraflow.core.security.policy import OPERATE, READ, START
-from astraflow.core.timestamps import iso
+from astraflow.core.timestamps import iso, parse_iso
 from astraflow.scheduler.runs import Submission
+from astraflow.store.content import MAX_INTEGER
 from astraflow.store.rows import RunRow
-
-MAX_SCANNED_EVENTS: Final = 20_000
-"""How many events are read for one page of output; a page may then be shorter, and has a cursor."""
+from astraflow.store.runs import RunFilter
 
 INLINE_DIGEST_BYTES: Final = 1024 * 1024
 """A larger body is digested in a thread, a quarter of a second for the largest: heartbeats must not wait for it."""
@@ -124,17 +126,35 @@ class RunEndpoints(Endpoints):
            query=ListRuns, replies=RunPage)  # fmt: skip
     async def list_runs(self, request: Request[ListRuns]) -> AsgiApp:
         query, tenant = request.query, request.tenant
-        rows = await self._scheduler.reader.list_runs(
-            tenant,
-            limit=query.count + 1,
-            before=self._cursors.read("runs", tenant, query.cursor, tuple[int, str]),
-            status=query.status,
-            workflow_id=query.workflow_id,
-        )
+        place = " ".join(("runs", *filter(None, _filtered_by(query))))
+        before = self._cursors.read(place, tenant, query.cursor, tuple[int, str])
+        rows = await self._list_rows(tenant, query, before)
         page = rows[: query.count]
         after = (page[-1].created_at, page[-1].run_id) if len(rows) > len(page) else None
-        cursor = self._cursors.make("runs", tenant, after)
+        cursor = self._cursors.make(place, tenant, after)
         return json_response(RunPage(items=[_summary(row) for row in page], next_cursor=cursor))
+
+    async def _list_rows(
+        self, tenant: str, query: ListRuns, before: tuple[int, str] | None
+    ) -> list[RunRow]:
+        reader, limit = self._scheduler.reader, query.count + 1
+        if not any(_filtered_by(query)):
+            return await reader.list_runs(
+                tenant,
+                limit=limit,
+                before=before,
+                status=query.status,
+                workflow_id=query.workflow_id,
+            )
+        wanted = RunFilter(
+            status=query.status or "",
+            workflow_id=query.workflow_id or "",
+            trigger=query.trigger or "",
+            text=query.text,
+            since=_time_of(query.since, "since", 0),
+            until=_time_of(query.until, "until", MAX_INTEGER),
+        )
+        return await reader.search_runs(tenant, wanted, limit=limit, before=before)
 
     @route(
         "GET",
@@ -174,6 +194,29 @@ class RunEndpoints(Endpoints):
         )
         return json_response(view)
 
+    @route(
+        "GET",
+        f"{RUNS}/{{runId}}/timeline",
+        READ,
+        "getRunTimeline",
+        "list all attempts of all nodes of a run, and what the nodes waited for",
+        tag="runs",
+        text="In the order of the events that they are of. An attempt that a page does not see the whole of is on the "
+        "next one again, with the rest of its members. A page has about `limit` entries. `nextCursor` is null when "
+        "nothing more is stored now.",
+        query=ListTimeline,
+        replies=TimelinePage,
+    )
+    async def timeline(self, request: Request[ListTimeline]) -> AsgiApp:
+        run_id, tenant, query = RunId(request.params["runId"]), request.tenant, request.query
+        place = f"timeline {run_id} {query.node_id or ''}"
+        after = self._cursors.read(place, tenant, query.cursor, int) or 0
+        entries, reached, last = await self._scheduler.reader.timeline(
+            tenant, run_id, query.node_id, after=after, limit=query.count
+        )
+        cursor = self._cursors.make(place, tenant, reached if reached < last else None)
+        return json_response(TimelinePage(items=entries, next_cursor=cursor))
+
     @route("GET", f"{RUNS}/{{runId}}/definition", READ, "getRunDefinition",
            "show the definition of a run, as it was submitted", tag="runs",
            replies=Definition)  # fmt: skip
@@ -191,20 +234,53 @@ class RunEndpoints(Endpoints):
         "listRunLogs",
         "list the output of the nodes of a run",
         tag="runs",
-        text="Oldest first. `nextCursor` is null when nothing more is stored now; the event stream has the rest.",
+        text="Oldest first, or with `newest` the last one first. `nextCursor` is null when nothing more is stored now; "
+        "the event stream has the rest.",
         query=ListLogs,
         replies=LogPage,
     )
     async def list_logs(self, request: Request[ListLogs]) -> AsgiApp:
         run_id, tenant = RunId(request.params["runId"]), request.tenant
         place = f"logs {run_id}"
-        after = self._cursors.read(place, tenant, request.query.cursor, int) or 0
-        if request.query.scope and not after:
+        if request.query.scope and not request.query.cursor:
             await self._scheduler.reader.check_scope(tenant, run_id, request.query.scope)
         last, _ = await self._scheduler.reader.last_event(tenant, run_id)
+        if request.query.newest:
+            return await self._list_newest(request, f"{place} newest", last)
+        after = self._cursors.read(place, tenant, request.query.cursor, int) or 0
         lines, reached = await self._gather_lines(request, after, last)
         cursor = self._cursors.make(place, tenant, reached if reached < last else None)
         return json_response(LogPage(items=lines, next_cursor=cursor))
+
+    async def _list_newest(self, request: Request[ListLogs], place: str, last: int) -> AsgiApp:
+        run_id, tenant = RunId(request.params["runId"]), request.tenant
+        before = self._cursors.read(place, tenant, request.query.cursor, int) or last + 1
+        events = self._scheduler.reader.read_back(tenant, run_id, before)
+        lines, reached = await newest_lines(events, request.query, before)
+        cursor = self._cursors.make(place, tenant, reached if reached > 1 else None)
+        return json_response(LogPage(items=lines, next_cursor=cursor))
+
+    @route(
+        "GET",
+        f"{RUNS}/{{runId}}/logs/file",
+        READ,
+        "downloadRunLogs",
+        "download the output of the nodes of a run as a text file",
+        tag="runs",
+        text="All that is stored now, oldest first; `limit`, `cursor` and `newest` do not count. One line for each "
+        "piece of output: its time, its node, its attempt, its channel, and what was written.",
+        query=ListLogs,
+        replies={200: Reply("The file.", None, "text/plain")},
+    )
+    async def download_logs(self, request: Request[ListLogs]) -> AsgiApp:
+        run_id, tenant = RunId(request.params["runId"]), request.tenant
+        last, _ = await self._scheduler.reader.last_event(tenant, run_id)
+        events = self._scheduler.reader.follow_run(tenant, run_id, 0)
+        head = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-disposition", f'attachment; filename="{run_id}.log"'.encode()),
+        ]
+        return Streamed(200, head, b"", log_file(events, request.query, last))
 
     async def _gather_lines(
         self, request: Request[ListLogs], after: int, last: int
@@ -215,13 +291,13 @@ class RunEndpoints(Endpoints):
             return lines, after
         query = request.query
         wanted = LogFilter(query.node_id, query.level, query.scope)
-        reached, limit = after, query.count
+        reached, limit, check = after, query.count, fits(query)
         following = self._scheduler.reader.follow_run(
             request.tenant, RunId(request.params["runId"]), after
         )
         async with aclosing(following) as batches:
             async for events in batches:
-                lines.extend(log_lines(events, wanted))
+                lines.extend(filter(check, log_lines(events, wanted)))
                 if len(lines) >= limit:
                     lines = lines[:limit]
                     return lines, min(lines[-1].id, last)
@@ -302,7 +378,28 @@ def _summary(row: RunRow) -> RunSummary:
         finished_at=None if row.finished_at is None else iso(row.finished_at),
         error=None if row.error is None else error_view(_problem.decode(row.error)),
         rerun_of=row.rerun_of,
+        by=row.submitted_by or None,
+        trigger=row.trigger_name or None,
     )
+
+
+def _filtered_by(query: ListRuns) -> tuple[str, ...]:
+    """The filters that have no index."""
+    return query.trigger or "", query.text, query.since, query.until
+
+
+def _time_of(text: str, name: str, default: int) -> int:
+    """A point in time, in wall-clock milliseconds."""
+    if not text:
+        return default
+    at = parse_iso(text)
+    if at is None:
+        raise Refused(
+            errors.REQUEST_INVALID,
+            f"must be a time as RFC 3339 writes it: {name}",
+            detail={"parameter": name},
+        )
+    return at
 
 
 def bounded(view: Run) -> Run:

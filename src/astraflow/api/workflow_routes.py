@@ -55,7 +55,9 @@ class WorkflowEndpoints(Endpoints):
     async def list_workflows(self, request: Request[ListWorkflows]) -> AsgiApp:
         query, tenant = request.query, request.tenant
         before = self._cursors.read("workflows", tenant, query.cursor, tuple[int, str])
-        rows = await self._scheduler.workflows.search(tenant, limit=query.count + 1, before=before)
+        rows = await self._scheduler.workflows.search(
+            tenant, limit=query.count + 1, before=before, text=query.text
+        )
         page = rows[: query.count]
         after = (page[-1].updated_at, page[-1].workflow_id) if len(rows) > len(page) else None
         cursor = self._cursors.make("workflows", tenant, after)

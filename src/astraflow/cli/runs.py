@@ -26,6 +26,7 @@ from astraflow.core.contract.events import Event
 from astraflow.core.contract.log_levels import LogLevel, is_at_least
 from astraflow.core.contract.runs import Node, NodeDetail, RunSummary
 from astraflow.core.contract.scope_paths import is_within
+from astraflow.core.contract.timelines import TimelineEntry
 from astraflow.core.contract.words import NodeStatus
 
 MOST_TOLD: int = 100
@@ -56,13 +57,25 @@ def list_runs(
         typer.Option(help="Filter by status: queued, running, succeeded, failed or cancelled"),
     ] = None,
     workflow: Annotated[str | None, typer.Option(help="Filter by workflow id")] = None,
+    trigger: Annotated[str | None, typer.Option(help="Filter by trigger name")] = None,
+    text: Annotated[str | None, typer.Option(help="Filter by a part of the name or the id")] = None,
+    since: Annotated[str | None, typer.Option(help="Accepted at this time or later")] = None,
+    until: Annotated[str | None, typer.Option(help="Accepted before this time")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first."""
     show_list(
-        partial(requests.list_runs, status=status, workflow_id=workflow),
+        partial(
+            requests.list_runs,
+            status=status,
+            workflow_id=workflow,
+            trigger=trigger,
+            text=text,
+            since=since,
+            until=until,
+        ),
         kind=RunSummary,
         columns=("run", "workflow", "status", "created", "duration", "error"),
         row=_row,
@@ -201,6 +214,12 @@ def logs(
     level: Annotated[
         LogLevel | None, typer.Option(help="Least level. Output without one is info")
     ] = None,
+    channel: Annotated[str | None, typer.Option(help="Channel, for example stderr")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Attempt number", min=1)] = None,
+    text: Annotated[str | None, typer.Option(help="Text that is in the output")] = None,
+    newest: Annotated[
+        int | None, typer.Option(help="Number of last pieces of output, newest first", min=1)
+    ] = None,
     follows: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the run ends")
     ] = False,
@@ -214,12 +233,27 @@ def logs(
         node_id = None if node is None else find_node(run, node, scope)
         output = NodeOutputPrinter(run.nodes, as_json)
         if follows:
+            if channel or attempt or text or newest:
+                raise unreadable(
+                    "--follow takes --node and --level, and no other filter",
+                    "leave out --follow, or the other filters",
+                )
             cut = lambda why: note(f"reconnecting: {why}")  # noqa: E731
             for event in client.follow(run_id, patience_s=patience, on_cut=cut):
                 if _is_of(event, node_id, scope):
                     _print_output(event, output, level)
         else:
-            for line in client.runs.logs(run_id, node_id=node_id, level=level, scope=scope):
+            for line in client.runs.logs(
+                run_id,
+                node_id=node_id,
+                level=level,
+                scope=scope,
+                channel=channel,
+                attempt=attempt,
+                text=text,
+                newest=newest is not None,
+                limit=newest,
+            ):
                 output.add(msgspec.to_builtins(line))
         output.end()
 
@@ -278,3 +312,38 @@ def _timeline(node: NodeDetail) -> list[dict[str, Any]]:
     return [
         {"at": at, "nodeId": node.node_id, "label": label, "says": says} for at, _, says in parts
     ]
+
+
+@app.command()
+def timeline(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
+    """List all attempts of all nodes, and what the nodes waited for."""
+    with Client() as client:
+        run = client.runs.get(run_id)
+        node_id = None if node is None else find_node(run, node)
+        labels = {one.node_id: one.label or one.node_id for one in run.nodes}
+        entries: dict[tuple[object, ...], TimelineEntry] = {}
+        for entry in client.runs.timeline(run_id, node_id=node_id):
+            known = entries.get(entry.key)
+            entries[entry.key] = entry if known is None else known.joined(entry)
+    if as_json:
+        show_json({"runId": run_id, "items": list(entries.values())})
+        return
+    rows = [_timeline_row(entry, labels) for entry in entries.values()]
+    show_table(("AT", "NODE", "ATTEMPT", "STATUS", "WORKER", "DURATION", "REASON"), rows)
+
+
+def _timeline_row(entry: TimelineEntry, labels: dict[str, str]) -> tuple[object, ...]:
+    name = labels.get(entry.node_id, entry.node_id)
+    at = entry.dispatched_at or entry.since or entry.finished_at or ""
+    reason = entry.error.code if entry.error else ""
+    if entry.waiting_for is not None:
+        reason = f"{entry.waiting_for.kind}: {entry.waiting_for.detail}"
+    return (
+        at,
+        name if entry.scope_path is None else f"{name} ({entry.scope_path})",
+        entry.attempt or "",
+        "waiting" if entry.kind == "wait" else entry.status,
+        entry.worker_id or "",
+        duration(entry.dispatched_at, entry.finished_at) if entry.dispatched_at else "",
+        reason,
+    )

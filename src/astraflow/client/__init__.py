@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from astraflow.client.outcomes import RunFailed
     from astraflow.core.contract.base import Page
     from astraflow.core.contract.events import Event
+    from astraflow.core.contract.node_results import NodeResults
     from astraflow.core.contract.packages import (
         NodeType,
         Package,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         LogLine,
         Node,
         NodeDetail,
-        NodeResults,
         Run,
         RunSummary,
         TaskError,
@@ -94,6 +94,7 @@ _HOMES: Final = {
         f"{_CONTRACT}.packages",
     ),
     **dict.fromkeys(("ArtifactLink", "Resource"), f"{_CONTRACT}.resources"),
+    "NodeResults": f"{_CONTRACT}.node_results",
     "Me": f"{_CONTRACT}.system",
     **dict.fromkeys(("NewToken", "Token"), f"{_CONTRACT}.tokens"),
     "Tenant": f"{_CONTRACT}.tenants",

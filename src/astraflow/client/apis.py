@@ -20,6 +20,7 @@ from astraflow.client import (
     rerun_requests,
     scope_requests,
     secret_requests,
+    timeline_requests,
     trigger_requests,
     version_requests,
 )
@@ -102,6 +103,7 @@ class RunApi(_Api[C]):
     signal = _call(message_requests.send_signal)
     logs = _list(requests.iterate_logs)
     artifacts = _call(scope_requests.list_artifacts)
+    timeline = _list(timeline_requests.iterate_timeline)
 
 
 class ApprovalApi(_Api[C]):

@@ -49,7 +49,8 @@ from astraflow.client.transport import (
 from astraflow.clock import Clock, SystemClock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
-from astraflow.core.contract.runs import Node, NodeResults, Run
+from astraflow.core.contract.node_results import NodeResults
+from astraflow.core.contract.runs import Node, Run
 from astraflow.core.contract.streams import FollowStream, StreamItem
 from astraflow.core.contract.system import Me
 

@@ -10,11 +10,12 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, Unpack
 from urllib.parse import quote
 
 import msgspec
 
+from astraflow.client.run_filters import LogFilters, RunFilters
 from astraflow.core import errors
 from astraflow.core.contract.base import Page, Query
 from astraflow.core.contract.log_levels import LogLevel
@@ -238,31 +239,18 @@ def submit(
 
 
 def list_runs(
-    *,
-    status: str | None = None,
-    workflow_id: str | None = None,
-    limit: int | None = None,
-    cursor: str | None = None,
+    *, limit: int | None = None, cursor: str | None = None, **wanted: Unpack[RunFilters]
 ) -> ApiRequest[Page[RunSummary]]:
     """One page, newest first."""
-    params = _query(ListRuns, limit=limit, cursor=cursor, status=status, workflow_id=workflow_id)
+    params = _query(ListRuns, limit=limit, cursor=cursor, **wanted)
     return ApiRequest("GET", RUNS, _as(RunPage), params)
 
 
 def iterate_runs(
-    *,
-    status: str | None = None,
-    workflow_id: str | None = None,
-    limit: int | None = None,
-    page_size: int = 200,
+    *, limit: int | None = None, page_size: int = 200, **wanted: Unpack[RunFilters]
 ) -> Pages[RunSummary]:
     """All of them or so many, newest first, a page at a time."""
-    return Pages(
-        lambda cursor: list_runs(
-            status=status, workflow_id=workflow_id, limit=page_size, cursor=cursor
-        ),
-        limit,
-    )
+    return Pages(lambda cursor: list_runs(limit=page_size, cursor=cursor, **wanted), limit)
 
 
 def get_run(run_id: str, *, nodes: bool = True) -> ApiRequest[Run]:
@@ -296,18 +284,18 @@ def iterate_logs(
     node_id: str | None = None,
     level: LogLevel | None = None,
     scope: str | None = None,
+    limit: int | None = None,
+    **more: Unpack[LogFilters],
 ) -> Pages[LogLine]:
     """The output of the nodes so far, oldest first; with a `level`, what has that or a higher one; with a `scope`,
     what was written inside of it."""
     path = f"{RUNS}/{_part(run_id)}/logs"
 
     def page(cursor: str | None) -> ApiRequest[Page[LogLine]]:
-        params = _query(
-            ListLogs, node_id=node_id, level=level, scope=scope, limit=200, cursor=cursor
-        )
+        params = _query(ListLogs, node_id=node_id, level=level, scope=scope, cursor=cursor, **more)
         return ApiRequest("GET", path, _as(LogPage), params)
 
-    return Pages(page)
+    return Pages(page, limit)
 
 
 # -- workflows ------------------------------------------------------------------------------

@@ -216,6 +216,8 @@ class RowWriter:
                 idempotency_key=fact.idempotency_key,
                 fingerprint=fact.fingerprint,
                 rerun_of=fact.rerun_of,
+                submitted_by=fact.by,
+                trigger_name=fact.trigger,
             )
         )
         self._standing[fact.run_id] = _Standing(fact.tenant)

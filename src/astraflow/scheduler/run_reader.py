@@ -16,6 +16,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event, RunSnapshot
 from astraflow.core.contract.runs import Artifact, KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
+from astraflow.core.contract.timelines import TimelineEntry
 from astraflow.core.contract.words import NodeStatus, RunStatus
 from astraflow.core.dispatch.execution import NodeExecution, execution_of
 from astraflow.core.engine.batch import NumberedFact
@@ -25,7 +26,7 @@ from astraflow.core.runs.chains import calls_by_task, executing_tasks, related_t
 from astraflow.core.runs.facts import CancelRequested, Fact
 from astraflow.core.runs.history import NodeHistory, attempts_of, timeline_of
 from astraflow.core.runs.places import TaskPlaces
-from astraflow.core.runs.projections import view_head, view_node
+from astraflow.core.runs.projections import events_of, view_head, view_node
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import (
     check_scope,
@@ -37,6 +38,7 @@ from astraflow.core.runs.scope_views import (
     with_scope,
 )
 from astraflow.core.runs.timeline import concerns
+from astraflow.core.runs.timeline_entries import TimelineEntries
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Feature
 from astraflow.scheduler.current import Current
@@ -46,12 +48,17 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_events import RunEvents
 from astraflow.scheduler.written_output import read_output
 from astraflow.store.rows import RunRow
+from astraflow.store.runs import RunFilter
 from astraflow.store.store import Store
 
 NodePlace = tuple[str, str | None]
 """The id of a node, and the path of the scope that it is in."""
 ADDING: Final = frozenset({Feature.MIDDLEWARE, Feature.MAP, Feature.SUBGRAPH, Feature.CALL})
 """What adds tasks to a run beyond those of its plan: later events name them."""
+PIECE_BYTES: Final = 256 * 1024
+"""The facts that are read at once, where a page may need more of them."""
+TIMELINE_BYTES: Final = 4 * 1024**2
+"""The facts that are read for one page of a timeline; it may then be shorter, and has a cursor."""
 
 
 class RunReader:
@@ -200,6 +207,16 @@ class RunReader:
             tenant, limit=limit, before=before, status=status, workflow_id=workflow_id
         )
 
+    async def search_runs(
+        self,
+        tenant: str,
+        wanted: RunFilter,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+    ) -> list[RunRow]:
+        return await self._store.search_runs(tenant, wanted, limit=limit, before=before)
+
     async def get_definition(self, tenant: str, run_id: RunId) -> bytes:
         row = await self.get_row(tenant, run_id)
         plan = await self._store.find_plan(row.plan_id)
@@ -235,8 +252,30 @@ class RunReader:
         plan = active.plan if active is not None else await self._plans.find(row.plan_id)
         places = TaskPlaces(plan)
         if after and not plan.features.isdisjoint(ADDING):
-            places = TaskPlaces(plan, await self._ended.facts(run_id))
+            places = TaskPlaces.of_run(await self._find_run(tenant, run_id))
         return RunEvents(places, after)
+
+    async def timeline(
+        self, tenant: str, run_id: RunId, node_id: str | None, *, after: int, limit: int
+    ) -> tuple[list[TimelineEntry], int, int]:
+        """Entries of events beyond `after`, about `limit` of them; the last event that they are of, and the last that
+        there is. Raises: NotFound."""
+        last, _ = await self.last_event(tenant, run_id)
+        made = await self.open_events(tenant, run_id, after)
+        gathered = TimelineEntries(made.places, node_id)
+        scanned = 0
+        while after < last and len(gathered.entries) < limit and scanned < TIMELINE_BYTES:
+            segments = await self._store.read_segments(run_id, after, PIECE_BYTES)
+            for segment in segments:
+                facts = [one for one in facts_of(segment) if one.first > after]
+                gathered.take(one.fact for one in facts)
+                after = segment.last
+                scanned += len(segment.body)
+                if len(gathered.entries) >= limit:
+                    break
+            if not segments:
+                break
+        return gathered.entries, after, last
 
     async def snapshot(self, tenant: str, run_id: RunId) -> tuple[RunSnapshot, RunEvents]:
         """The run as it is, with its output so far, and what makes the events after it. Raises: NotFound."""
@@ -249,6 +288,25 @@ class RunReader:
             output_truncated=written.is_truncated,
         )
         return snapshot, made
+
+    async def read_back(
+        self, tenant: str, run_id: RunId, before: int
+    ) -> AsyncGenerator[list[Event], None]:
+        """Events before event `before`, the last one first, in batches. Raises: NotFound."""
+        places = (await self.open_events(tenant, run_id, before)).places
+        while before > 1:
+            segments = await self._store.read_segments_back(run_id, before, PIECE_BYTES)
+            if not segments:
+                return
+            for segment in segments:
+                events = [
+                    event
+                    for one in facts_of(segment)
+                    for event in events_of(one.fact, one.first, places)
+                    if event.id < before
+                ]
+                before = segment.first
+                yield events[::-1]
 
     async def read_facts(
         self, tenant: str, run_id: RunId, after: int, limit: int

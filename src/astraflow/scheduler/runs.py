@@ -51,6 +51,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """The results of `rerun_of` that the run takes over."""
     depth: int = 0
     """How many ends of runs led to this one, by triggers."""
+    trigger: str = ""
+    """The name of the trigger that asks for it."""
     use_pinned: bool = False
     """Whether nodes have the pinned results of the workflow. A trigger never asks for that."""
 
@@ -151,6 +153,7 @@ class Runs:
                 corr=current_request_id() or None,
                 signal_key=signal_key,
                 depth=submission.depth,
+                trigger=submission.trigger,
             )
         )
         if made == run_id:

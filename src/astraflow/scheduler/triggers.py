@@ -175,6 +175,7 @@ class Triggers:
                 idempotency_key=key_of(record.workflow_id, record.name, fire.slot),
                 fingerprint=fire.slot,
                 depth=fire.depth,
+                trigger=record.name,
             )
         )
         return submitted.run_id

@@ -149,9 +149,14 @@ class Workflows:
         return errors.NotFound(errors.WORKFLOW_NOT_FOUND, said)
 
     async def search(
-        self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        text: str = "",
     ) -> list[WorkflowRow]:
-        return await self._store.list_workflows(tenant, limit=limit, before=before)
+        return await self._store.list_workflows(tenant, limit=limit, before=before, text=text)
 
     async def history(
         self, tenant: str, workflow_id: str, *, limit: int, before: int | None = None

@@ -56,6 +56,9 @@ class RunRow(Row, frozen=True, gc=False, kw_only=True):
     idempotency_key: str | None = None
     fingerprint: str | None = None
     rerun_of: str | None = None
+    submitted_by: str = ""
+    trigger_name: str = ""
+    """The trigger that submitted it; empty: none did."""
 
 
 class RunChange(Row, frozen=True, gc=False):

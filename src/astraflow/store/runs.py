@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astraflow.core.ids import RunId
 from astraflow.store.content import MAX_INTEGER
@@ -27,6 +27,24 @@ _LISTS = {
     (True, True): "list_runs_by_both",
 }
 _BODY = FactSegment.__struct_fields__.index("body")
+
+
+class RunFilter(NamedTuple):
+    """Which runs; what is empty leaves out nothing. Times are wall-clock milliseconds, `until` is not in it."""
+
+    status: str = ""
+    workflow_id: str = ""
+    trigger: str = ""
+    text: str = ""
+    """A part of the name or of the id, in whatever case."""
+    since: int = 0
+    until: int = MAX_INTEGER
+
+
+def pattern_of(text: str) -> str:
+    """What `LIKE` finds a text anywhere with."""
+    plain = text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{plain}%"
 
 
 class StoredRuns:
@@ -62,6 +80,32 @@ class StoredRuns:
             before_id=before_id,
             status=status,
             workflow_id=workflow_id,
+        )
+
+    async def search_runs(
+        self,
+        tenant: str,
+        wanted: RunFilter,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+    ) -> list[RunRow]:
+        """As `list_runs`, of those that fit."""
+        before_at, before_id = before or FIRST_PAGE
+        return await all_rows(
+            self._database,
+            RunRow,
+            "list_runs_by_filter",
+            tenant=tenant,
+            limit=limit,
+            before_at=before_at,
+            before_id=before_id,
+            since=wanted.since,
+            until=wanted.until,
+            status=wanted.status,
+            workflow_id=wanted.workflow_id,
+            trigger=wanted.trigger,
+            pattern=pattern_of(wanted.text),
         )
 
     async def find_plan(self, plan_id: str) -> PlanRow | None:

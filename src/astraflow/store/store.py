@@ -130,6 +130,7 @@ class Store:
         self.active_runs = runs.active_runs
         self.find_run = runs.find_run
         self.list_runs = runs.list_runs
+        self.search_runs = runs.search_runs
         self.find_plan = runs.find_plan
         self.read_segments = runs.read_segments
         self.read_segments_back = runs.read_segments_back

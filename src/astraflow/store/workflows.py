@@ -9,7 +9,7 @@ import msgspec
 from astraflow.store.content import check_row, check_values, stale_draft, stale_workflow
 from astraflow.store.database import all_rows, first_row
 from astraflow.store.rows import DraftRow, VersionRow, WorkflowRow
-from astraflow.store.runs import FIRST_PAGE
+from astraflow.store.runs import FIRST_PAGE, pattern_of
 from astraflow.store.triggers import check_triggers, write_triggers
 
 if TYPE_CHECKING:
@@ -94,9 +94,15 @@ class StoredWorkflows:
         )
 
     async def list_workflows(
-        self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        text: str = "",
     ) -> list[WorkflowRow]:
-        """The newest version of each, last updated first, by (updated_at, workflow_id)."""
+        """The newest version of each, last updated first, by (updated_at, workflow_id). `text`: only those that have it
+        in their name or their id, in whatever case."""
         before_at, before_id = before or FIRST_PAGE
         return await all_rows(
             self._database,
@@ -106,6 +112,7 @@ class StoredWorkflows:
             limit=limit,
             before_at=before_at,
             before_id=before_id,
+            pattern=pattern_of(text),
         )
 
     async def list_versions(

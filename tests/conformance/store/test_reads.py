@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
 from astraflow.core.ids import RunId
 from astraflow.store.rows import SubmissionRow
+from astraflow.store.runs import RunFilter
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (
     NEWEST,
@@ -118,6 +121,39 @@ async def test_a_read_of_pages_stops_at_its_size_but_never_before_the_first(
         assert await store.read_segments(run_id, max_bytes=300) == segments[:3]
         assert await store.read_segments(run_id, max_bytes=1) == segments[:1]
         assert await store.read_segments(run_id, after=2, max_bytes=200) == segments[2:4]
+
+
+async def test_runs_are_found_by_what_they_are(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        rows = [
+            run(1, name="Nightly sync", trigger_name="night", submitted_by="ada"),
+            finished(2, 2_000, name="nightly_report"),
+            run(3, name="100% done", workflow_id="other"),
+        ]
+        await desk.write(plans=[PLAN], runs=rows)
+
+        async def ids(before: tuple[int, str] | None = None, **wanted: Any) -> list[str]:
+            found = await desk.store.search_runs(
+                "default", RunFilter(**wanted), limit=10, before=before
+            )
+            return [row.run_id[-1] for row in found]
+
+        assert await ids() == ["3", "2", "1"]
+        assert await ids(text="NIGHTLY") == ["2", "1"]
+        assert await ids(text="y_r") == ["2"]
+        assert await ids(text="%") == ["3"]
+        assert await ids(text="!") == []
+        assert await ids(text="run-0003") == ["3"]
+        assert await ids(trigger="night") == ["1"]
+        assert await ids(status="succeeded", text="nightly") == ["2"]
+        assert await ids(workflow_id="other") == ["3"]
+        at = rows[1].created_at
+        assert await ids(since=at) == ["3", "2"]
+        assert await ids(until=at) == ["1"]
+        assert await ids(before=(at, rows[1].run_id), text="nightly") == ["1"]
+        found = await desk.store.find_run("default", rows[0].run_id)
+        assert found is not None
+        assert (found.submitted_by, found.trigger_name) == ("ada", "night")
 
 
 async def test_pages_are_read_back_from_where_a_reader_stands(backend: Backend) -> None:

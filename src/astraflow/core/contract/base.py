@@ -13,6 +13,7 @@ MAX_CURSOR_CHARS: Final = 2_048
 NO_LINE_FEED: Final = r"(?!\n)"
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 200
+MAX_WIDE_LIMIT: Final = 1_000
 
 Item = TypeVar("Item")
 
@@ -100,6 +101,23 @@ class PageQuery(Query, frozen=True, kw_only=True):
     def count(self) -> int:
         """How many items to return."""
         return min(self.limit, MAX_LIMIT)
+
+
+class WidePageQuery(PageQuery, frozen=True, kw_only=True):
+    """Which page of a list of many small items."""
+
+    limit: Annotated[
+        int,
+        doc(
+            f"How many items the page has at most, {MAX_WIDE_LIMIT} by default and at the most.",
+            ge=1,
+        ),
+    ] = MAX_WIDE_LIMIT
+
+    @property
+    def count(self) -> int:
+        """How many items to return."""
+        return min(self.limit, MAX_WIDE_LIMIT)
 
 
 class Page(RestObject, Generic[Item], frozen=True, kw_only=True):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -11,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from astraflow.core.categories import Category
 from astraflow.core.contract.base import (
+    MAX_ID_CHARS,
     OBJECT,
     Count,
     Id,
@@ -22,11 +21,13 @@ from astraflow.core.contract.base import (
     RequestBody,
     RestObject,
     Timestamp,
+    WidePageQuery,
     doc,
     no_items,
     no_text,
 )
 from astraflow.core.contract.log_levels import LogLevel
+from astraflow.core.contract.node_results import NodeResults
 from astraflow.core.contract.scope_paths import WithinScope
 from astraflow.core.contract.words import (
     TERMINAL,
@@ -193,6 +194,13 @@ class Node(RestObject, frozen=True, kw_only=True):
     pinned: Annotated[
         bool, doc("Its result is the pinned one of the workflow: the node did not run.")
     ] = False
+    ready_at: Annotated[
+        Timestamp | None, doc("When all before it had ended, so that it could begin.")
+    ] = None
+    retry_at: Annotated[
+        Timestamp | None, doc("When the next attempt starts, if it waits for one.")
+    ] = None
+    max_attempts: Annotated[Count, doc("How many attempts may fail, the first included.")] = 1
     metrics: Annotated[
         dict[str, float] | None, doc("What the last attempt reports: the last value of each name.")
     ] = None
@@ -296,6 +304,8 @@ class RunHead(RestObject, frozen=True, kw_only=True):
     ] = None
     error: Annotated[TaskError | None, doc("Why it failed.")] = None
     rerun_of: Annotated[str | None, doc("The run that it repeats.")] = None
+    by: Annotated[str | None, doc("Who submitted it.")] = None
+    trigger: Annotated[str | None, doc("The trigger that submitted it, if one did.")] = None
 
     @property
     def is_over(self) -> bool:
@@ -328,6 +338,12 @@ class RunWithoutNodes(RunHead, frozen=True, kw_only=True):
     """A run for who asked for no nodes. Clients read it as a `Run`."""
 
     last_event: Annotated[Count, doc("The number of its last event.")]
+    name: Annotated[str | None, doc("The name in its definition.")] = None
+    workflow_version: Annotated[Count | None, doc("The version of the saved workflow.")] = None
+    counts: Annotated[
+        dict[str, int],
+        doc("How many of its nodes have each status; a status that none has is missing."),
+    ] = msgspec.field(default_factory=dict)
     inputs: Annotated[
         Any,
         doc("What it was started with, defaults included.", extra_json_schema=OBJECT),
@@ -342,36 +358,6 @@ class RunWithoutNodes(RunHead, frozen=True, kw_only=True):
     outputs_truncated: Annotated[
         bool, doc("Outputs that are too large for this response are null: their nodes have them.")
     ] = False
-
-
-class NodeResults(Mapping[str, Any]):
-    """The results of nodes by label; a node without one, or whose label others have, too, by id.
-
-    A key may be the id of any node.
-    """
-
-    __slots__ = ("_labels", "_nodes")
-
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        ended = [one for one in nodes if one.result is not None or one.result_truncated]
-        count = Counter(one.label for one in ended)
-        self._nodes = {one.node_id: one for one in ended}
-        self._labels = {
-            one.label if one.label and count[one.label] == 1 else one.node_id: one for one in ended
-        }
-
-    def __getitem__(self, name: str) -> Any:
-        """Raises: KeyError, if no node of this name has a result that is here."""
-        node = self._labels.get(name) or self._nodes[name]
-        if node.result_truncated:
-            raise KeyError(f"{name}: the result is too large for a run; get the node")
-        return node.result
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._labels)
-
-    def __len__(self) -> int:
-        return len(self._labels)
 
 
 class Run(RunWithoutNodes, frozen=True, kw_only=True):
@@ -479,6 +465,16 @@ class ListRuns(PageQuery, frozen=True, kw_only=True):
 
     status: Annotated[RunStatus | None, doc("Only runs with this status.")] = None
     workflow_id: Annotated[Id | None, doc("Only runs of this workflow.")] = None
+    trigger: Annotated[Id | None, doc("Only runs that this trigger has submitted.")] = None
+    text: Annotated[
+        str, doc("Only runs with this text in their name or their id.", max_length=MAX_ID_CHARS)
+    ] = ""
+    since: Annotated[
+        str, doc("Only runs that were accepted at this time (RFC 3339) or later.", max_length=40)
+    ] = ""
+    until: Annotated[
+        str, doc("Only runs that were accepted before this time (RFC 3339).", max_length=40)
+    ] = ""
 
 
 class ShowRun(Query, frozen=True, kw_only=True):
@@ -487,7 +483,7 @@ class ShowRun(Query, frozen=True, kw_only=True):
     nodes: Annotated[bool, doc("`false` leaves out nodes and artifacts.")] = True
 
 
-class ListLogs(PageQuery, frozen=True, kw_only=True):
+class ListLogs(WidePageQuery, frozen=True, kw_only=True):
     """Which output."""
 
     node_id: Annotated[Id | None, doc("Only output of this node.")] = None
@@ -496,6 +492,12 @@ class ListLogs(PageQuery, frozen=True, kw_only=True):
         LogLevel | None,
         doc("Only output of this level or a higher one; what names no level is `info`."),
     ] = None
+    channel: Annotated[Id | None, doc("Only output of this channel, as `stderr`.")] = None
+    attempt: Annotated[Positive | None, doc("Only output of this attempt.")] = None
+    text: Annotated[
+        str, doc("Only output with this text in it, in whatever case.", max_length=MAX_ID_CHARS)
+    ] = ""
+    newest: Annotated[bool, doc("`true` begins with the newest output and goes back.")] = False
 
 
 class ListArtifacts(Query, frozen=True, kw_only=True):

@@ -99,6 +99,10 @@ class Validity(RestObject, frozen=True, kw_only=True):
 class ListWorkflows(PageQuery, frozen=True, kw_only=True):
     """Which saved workflows."""
 
+    text: Annotated[
+        str, doc("Only workflows with this text in their name or their id.", max_length=256)
+    ] = ""
+
 
 class ShowWorkflow(Query, frozen=True, kw_only=True):
     """Which version of a workflow."""

@@ -49,6 +49,7 @@ class SubmitRun(msgspec.Struct, frozen=True):
     """Those of `kept` whose result is pinned."""
     signal_key: SignalKey | None = None
     depth: int = 0
+    trigger: str = ""
 
 
 class CancelRun(msgspec.Struct, frozen=True):

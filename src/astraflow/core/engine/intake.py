@@ -69,6 +69,9 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         request.pinned,
         request.signal_key,
         request.depth,
+        request.name,
+        request.workflow_version,
+        request.trigger,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs.add(decision.run)

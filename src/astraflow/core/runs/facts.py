@@ -125,6 +125,12 @@ class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     """Set if systems outside can send signals to addresses of the run."""
     depth: int = 0
     """How many ends of runs led to this one, by triggers."""
+    name: str = ""
+    """Of its workflow, as the definition says."""
+    version: int | None = None
+    """Of the saved workflow; None: it was not saved."""
+    trigger: str = ""
+    """The name of the trigger that submitted it; empty: none did."""
 
 
 class RunStarted(Fact, frozen=True, tag="run.started"):

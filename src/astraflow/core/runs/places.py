@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from astraflow.core.runs.facts import CallOpened, Fact, ScopeOpened, TaskFact
 from astraflow.core.workflow.plan import Plan, PlanNode
+
+if TYPE_CHECKING:
+    from astraflow.core.runs.run import RunRecord
 
 _Fields = dict[str, Any]
 """What an event is about: the fields of `NodeBody`."""
@@ -38,18 +41,37 @@ class TaskPlaces:
         for fact in facts:
             self.note(fact)
 
+    @classmethod
+    def of_run(cls, run: RunRecord) -> TaskPlaces:
+        """The places of all tasks that a run has by now."""
+        places = cls(run.plan)
+        number = len(run.plan.nodes)
+        while number < len(run.tasks):
+            task = run.tasks[number]
+            if task.call is not None:
+                places._calls[number] = task.call
+                number += 1
+            else:
+                assert task.scope is not None, f"nothing has added task {number}"
+                places._open(task.scope.owner, task.scope.first, task.scope.count)
+                number = task.scope.first + task.scope.count * task.scope.width
+        return places
+
     def note(self, fact: Fact) -> None:
         if isinstance(fact, CallOpened):
             self._calls[fact.task] = fact
-        elif isinstance(fact, ScopeOpened) and fact.first not in self._firsts[-1:]:
-            node, path = self._find(fact.task)
-            assert node.control is not None
-            assert node.control.body is not None
-            plan = node.control.body.plan
-            last = fact.first + fact.count * len(plan.nodes) - 1
-            above = f"{path}/{node.node_id}:" if path else f"{node.node_id}:"
-            self._bodies.append(_Opened(fact.first, last, plan, above))
-            self._firsts.append(fact.first)
+        elif isinstance(fact, ScopeOpened) and fact.first > (self._firsts or [-1])[-1]:
+            # One that is not beyond the last is known: numbers of tasks only grow.
+            self._open(fact.task, fact.first, fact.count)
+
+    def _open(self, task: int, first: int, count: int) -> None:
+        node, path = self._find(task)
+        assert node.control is not None
+        assert node.control.body is not None
+        plan = node.control.body.plan
+        above = f"{path}/{node.node_id}:" if path else f"{node.node_id}:"
+        self._bodies.append(_Opened(first, first + count * len(plan.nodes) - 1, plan, above))
+        self._firsts.append(first)
 
     def node_of(self, task: int) -> PlanNode:
         """The node of a task that is no call."""

@@ -8,6 +8,7 @@ event of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -203,7 +204,7 @@ def _state_body(fact: TaskFact, place: _Place) -> NodeState:
     if isinstance(fact, AttemptStarted):
         return NodeState(**place, status="running", attempt=fact.attempt)
     if isinstance(fact, TaskWaiting | TaskParked):
-        return NodeState(**place, status="waiting", waiting_for=_waiting(fact.waiting_for))
+        return NodeState(**place, status="waiting", waiting_for=waiting_view(fact.waiting_for))
     if isinstance(fact, StopRequested):
         message = f"stopping: {fact.why}"
         return NodeState(**place, status="running", attempt=fact.attempt, message=message)
@@ -360,7 +361,8 @@ def error_view(error: TaskFailure) -> TaskError:
     )
 
 
-def _waiting(waiting_for: WaitReason) -> WaitingFor:
+def waiting_view(waiting_for: WaitReason) -> WaitingFor:
+    """What a task waits for, as clients see it."""
     holder = waiting_for.held_by
     return WaitingFor(
         kind=waiting_for.kind,
@@ -414,7 +416,7 @@ def view_node(
     task = run.tasks[shown]
     status = shown_status(run, task)
     if waiting_for is None and task.waiting_for:
-        waiting_for = _waiting(task.waiting_for)
+        waiting_for = waiting_view(task.waiting_for)
     host = level[node.host] if node.host is not None else None
     is_dispatched = status == "dispatched"
     return Node(
@@ -447,7 +449,26 @@ def view_node(
         calls=len(own_calls) if node.middlewares or is_in_chain else None,
         last_call=_last_call(run, own_calls[-1]) if own_calls and node.middlewares else None,
         pinned=index in run.accepted.pinned,
+        ready_at=_timestamp(ready_at(run, index)),
+        retry_at=None if waiting_for is None else waiting_for.retry_at,
+        max_attempts=task.node.retry.max_attempts,
     )
+
+
+def ready_at(run: RunRecord, index: int) -> int | None:
+    """When all before a node had ended; None: that has not happened, or it is not known."""
+    base, plan = run.base_of(index), run.plan_of(index)
+    parents = plan.parents[index - base]
+    if not parents:
+        return run.accepted.at if plan is run.plan and plan.nodes[index].branch is None else None
+    ends = [run.tasks[base + parent].finished_at for parent in parents]
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
+
+
+def count_nodes(run: RunRecord) -> dict[str, int]:
+    """How many nodes of the plan have each status."""
+    return dict(Counter(shown_status(run, run.tasks[one]) for one in range(len(run.plan.nodes))))
 
 
 def _last_call(run: RunRecord, call: int) -> LastCall:
@@ -458,7 +479,7 @@ def _last_call(run: RunRecord, call: int) -> LastCall:
         attempt=task.attempt,
         failures=task.failures,
         worker_id=task.worker,
-        waiting_for=None if task.waiting_for is None else _waiting(task.waiting_for),
+        waiting_for=None if task.waiting_for is None else waiting_view(task.waiting_for),
         error=_node_error(task.state),
         started_at=_timestamp(task.started_at),
         finished_at=_timestamp(task.finished_at),
@@ -517,6 +538,11 @@ def _head(run: RunRecord) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "workflow_id": run.plan.workflow_id,
+        "name": run.accepted.name or None,
+        "workflow_version": run.accepted.version,
+        "by": run.accepted.by or None,
+        "trigger": run.accepted.trigger or None,
+        "counts": count_nodes(run),
         "status": run.status,
         "cancel_requested": run.cancel is not None,
         "compensating": None if run.compensation is None else run.compensation.kind,

@@ -38,6 +38,15 @@ WHERE tenant = :tenant AND status = :status AND workflow_id = :workflow_id
     AND (created_at, run_id) < (:before_at, :before_id)
 ORDER BY created_at DESC, run_id DESC LIMIT :limit
 
+-- name: list_runs_by_filter
+-- An empty text and the pattern '%' leave out nothing.
+SELECT {RunRow} FROM runs
+WHERE tenant = :tenant AND (created_at, run_id) < (:before_at, :before_id) AND created_at >= :since
+    AND created_at < :until AND (:status = '' OR status = :status)
+    AND (:workflow_id = '' OR workflow_id = :workflow_id) AND (:trigger = '' OR trigger_name = :trigger)
+    AND (lower(name) LIKE :pattern ESCAPE '!' OR lower(run_id) LIKE :pattern ESCAPE '!')
+ORDER BY created_at DESC, run_id DESC LIMIT :limit
+
 -- name: find_plan
 SELECT {PlanRow} FROM plans WHERE plan_id = :plan_id
 
@@ -84,6 +93,7 @@ WHERE tenant = :tenant AND workflow_id = :workflow_id AND version = :version
 -- name: list_workflows
 SELECT {v.WorkflowRow} FROM workflows AS w JOIN workflow_versions AS v USING (tenant, workflow_id, version)
 WHERE w.tenant = :tenant AND (w.updated_at, w.workflow_id) < (:before_at, :before_id)
+    AND (lower(v.name) LIKE :pattern ESCAPE '!' OR lower(w.workflow_id) LIKE :pattern ESCAPE '!')
 ORDER BY w.updated_at DESC, w.workflow_id DESC LIMIT :limit
 
 -- name: list_versions

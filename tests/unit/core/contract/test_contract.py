@@ -140,7 +140,7 @@ class TestSchema:
         run = {one["$ref"].rpartition("/")[2] for one in self.made["RunStreamEvent"]["oneOf"]}
         assert {"NodeStateEvent", "RunSnapshotEvent", "StreamResetEvent"} < run
         types = [self.made[name]["properties"]["type"]["enum"] for name in sorted(run)]
-        assert {*RUN_EVENTS, "run.snapshot", "run.missing", "stream.reset"} == {
+        assert {*RUN_EVENTS, "run.snapshot", "run.missing", "worker.load", "stream.reset"} == {
             one for kind in types for one in kind
         }
 
@@ -171,6 +171,7 @@ class TestSchema:
 
     def test_the_parameters_of_a_query_are_described(self) -> None:
         shown = {one["name"]: one for one in schema.parameters(ListRuns)}
-        assert list(shown) == ["limit", "cursor", "status", "workflowId"]
+        filters = ["status", "workflowId", "trigger", "text", "since", "until"]
+        assert list(shown) == ["limit", "cursor", *filters]
         assert shown["status"]["schema"]["type"] == "string"
         assert all(one["description"] and not one["required"] for one in shown.values())

@@ -30,7 +30,13 @@ from astraflow.core.runs.consequences import (
     WatchParked,
 )
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import ScopeClosing, ScopeOpened, TaskFailure, WaitReason
+from astraflow.core.runs.facts import (
+    ScopeClosing,
+    ScopeOpened,
+    TaskFact,
+    TaskFailure,
+    WaitReason,
+)
 from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of, view_run
 from astraflow.core.runs.run import RunRecord
@@ -624,6 +630,24 @@ def test_events_say_where_a_node_is() -> None:
                 paths.add(event.body.scope_path)
     assert paths == {f"{uid(1)}:{item}/{uid(1)}:0" for item in (0, 1)}
     assert played.run.last_event == first - 1
+
+
+def test_places_are_the_same_from_the_facts_and_from_the_run() -> None:
+    nodes = [
+        node(1, BOX, map={"over": "=[7, 8]"}),
+        echo(2, parent=uid(1), middlewares=[uid(3)]),
+        node(3, parent=uid(1)),
+        echo(4, map={"over": "=[1, 2, 3]"}),
+    ]
+    played = Playing(plan(nodes)).play()
+    folded, of_run = TaskPlaces(played.plan, played.facts), TaskPlaces.of_run(played.run)
+    shown = [fact for fact in played.facts if isinstance(fact, TaskFact)]
+    assert len(played.run.tasks) > len(nodes)
+    assert [folded.fields_of(one) for one in shown] == [of_run.fields_of(one) for one in shown]
+    # Who resumes sees facts again that the run knows already.
+    for fact in played.facts:
+        of_run.note(fact)
+    assert [folded.fields_of(one) for one in shown] == [of_run.fields_of(one) for one in shown]
 
 
 @each_row(
