@@ -230,3 +230,25 @@ async def test_one_node_type_is_shown_in_the_version_that_counts() -> None:
         await rig.client.put(f"{PATH}/demo/active", json={"version": "0.9.0"})
         assert (await rig.get(path)).json()["package"]["version"] == "0.9.0"
         problem_of(await rig.get("/api/v1/catalog/nodes/no.such"), 404, "E.PKG.NOT_FOUND")
+
+
+async def test_a_node_type_is_shown_as_an_editor_draws_it_in_any_version() -> None:
+    words = {"help": "# How", "icon": "bolt", "color": "#4263eb"}
+    drawn: list[dict[str, object]] = [{"type": "demo.say", **words}]
+    async with serving() as rig:
+        await publish(rig, pack("0.9.0"))
+        await publish(rig, pack(nodes=drawn))
+        shown = (await rig.get("/api/v1/catalog/nodes/demo.say")).json()
+        assert (shown["help"], shown["icon"], shown["color"]) == ("# How", "bolt", "#4263eb")
+        assert shown["errorPort"] is True
+        assert "executable" not in shown
+        older = (await rig.get("/api/v1/catalog/nodes/demo.say?version=0.9.0")).json()
+        assert older["package"]["version"] == "0.9.0"
+        missing = await rig.get("/api/v1/catalog/nodes/demo.say?version=7.0.0")
+        problem_of(missing, 404, "E.PKG.NOT_FOUND")
+        waits = (await rig.get("/api/v1/catalog/nodes/core.wait")).json()
+        assert waits["executable"] is True
+        assert "executable" not in (await rig.get("/api/v1/catalog/nodes/core.echo")).json()
+        async with rig.worker():
+            items = (await rig.get("/api/v1/catalog/nodes?q=core.echo")).json()["items"]
+            assert items[0]["executable"] is True

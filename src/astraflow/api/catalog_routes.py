@@ -21,7 +21,7 @@ from astraflow.core.contract.packages import (
 )
 from astraflow.core.errors import NotFound
 from astraflow.core.security.policy import READ
-from astraflow.core.workflow import CatalogEntry, Miss
+from astraflow.core.workflow import CatalogEntry, Miss, StaticCatalog
 from astraflow.core.workflow.catalog import Catalog
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.schema_rules import given_by, wanted_by
@@ -67,22 +67,52 @@ class CatalogEndpoints(Endpoints):
         ranked.sort(key=lambda one: one[:3])
         end = start + query.count
         cursor = self._cursors.make("nodes", tenant, end if len(ranked) > end else None)
-        items = [one[-1] for one in ranked[start:end]]
+        items = self._with_workers(tenant, [one[-1] for one in ranked[start:end]])
         return json_response(NodeTypePage(items=items, next_cursor=cursor))
 
     @route("GET", f"{NODES}/{{type}}", READ, "getNodeType", "show a node type", tag="catalog",
            query=ShowNodeType, replies=NodeType)  # fmt: skip
     async def show(self, request: Request[ShowNodeType]) -> AsgiApp:
         node_type, package = request.params["type"], request.query.package
+        version = request.query.version
+        nodes = self._nodes(request.tenant)
+        if version is not None:
+            nodes = self._nodes_of_version(request.tenant, version)
         found = [
             node
-            for node in self._nodes(request.tenant)
+            for node in nodes
             if node.type == node_type and package in (None, node.package.name)
         ]
         if not found:
             raise NotFound(errors.PKG_NOT_FOUND, f"no such node type: {node_type[:80]}")
         others = [one.package for one in found[1:]]
-        return json_response(msgspec.structs.replace(found[0], also_in=others))
+        (shown,) = self._with_workers(request.tenant, found[:1])
+        return json_response(msgspec.structs.replace(shown, also_in=others))
+
+    def _nodes_of_version(self, tenant: str, version: str) -> list[NodeType]:
+        """The node types of every package that has this version."""
+        return [
+            node
+            for known in self._scheduler.catalogs.known(tenant)
+            if known.manifest.version == version
+            for node in _nodes_of(
+                known.manifest,
+                StaticCatalog([known.manifest]),
+                is_published=known.is_published,
+            )
+        ]
+
+    def _with_workers(self, tenant: str, nodes: list[NodeType]) -> list[NodeType]:
+        """With whether they can be executed now."""
+        installed = self._scheduler.workers.installed(tenant)
+        return [
+            msgspec.structs.replace(
+                node,
+                executable=node.executed_by == "scheduler"
+                or (node.package.name, node.package.version) in installed,
+            )
+            for node in nodes
+        ]
 
     def _nodes(self, tenant: str) -> list[NodeType]:
         """Of each package the version that a node without one gets."""
@@ -121,6 +151,10 @@ def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> li
                 schema=_given(node, "schema", {}),
                 ui=_given(node, "ui", {}),
                 port_types=_port_types(found),
+                help=node.get("help"),
+                icon=node.get("icon"),
+                color=node.get("color"),
+                error_port=_has_error_port(node),
                 runtimes=_given(node, "runtimes", {}),
                 status=_given(node, "status", "published"),
                 executed_by=node.get("executedBy"),
@@ -131,6 +165,12 @@ def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> li
             )
         )
     return nodes
+
+
+def _has_error_port(node: dict[str, Any]) -> bool:
+    """Rule 2 of `workflow.ports`."""
+    ports = (node.get("ui") or {}).get("outputPorts") or []
+    return all(port.get("key") != "error" for port in ports)
 
 
 def _port_types(found: CatalogEntry) -> PortTypes:

@@ -61,6 +61,20 @@ class Workers:
             raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
         return self._detail(row)
 
+    def installed(self, tenant: str) -> set[tuple[str, str]]:
+        """Names and versions of the packages that connected workers have."""
+        return {
+            (one.name, one.version)
+            for row in self._current.writer.rows.workers.values()
+            if row.tenant == tenant and self._is_connected(row)
+            for one in _packages.decode(row.packages)
+            if one.status == "installed"
+        }
+
+    def _is_connected(self, row: WorkerRow) -> bool:
+        entry = self._current.engine.ask.worker(row.tenant, row.worker_id)
+        return entry is not None and entry.session_id is not None
+
     async def command(self, tenant: str, worker_id: str, command: WorkerCommand, by: str) -> str:
         """Order something of a worker; returns the id of the order once it is durable.
 

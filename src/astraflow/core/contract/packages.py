@@ -261,6 +261,17 @@ class NodeType(RestObject, frozen=True, kw_only=True):
     port_types: Annotated[PortTypes | None, doc("The types of its ports, as its schemas say.")] = (
         None
     )
+    help: Annotated[str | None, doc("How it is used, in Markdown.")] = None
+    icon: Annotated[str | None, doc("The name of its icon, in Tabler's set.")] = None
+    color: Annotated[str | None, doc("The colour of its icon: `#rrggbb`.")] = None
+    error_port: Annotated[
+        bool,
+        doc("Whether it has the output `error` that every node has, and has not declared its own."),
+    ] = False
+    executable: Annotated[
+        bool,
+        doc("Whether the scheduler executes it, or a worker that is connected has its package."),
+    ] = False
     executed_by: Annotated[
         str | None, doc("`scheduler` if no worker is needed, if the package says so.")
     ] = None
@@ -307,3 +318,6 @@ class ShowNodeType(Query, frozen=True, kw_only=True):
     """Of which package."""
 
     package: Annotated[Id | None, doc("The package, if several have the type.")] = None
+    version: Annotated[
+        Id | None, doc("A version of the package; without it that which a node without one gets.")
+    ] = None

@@ -13,6 +13,7 @@ import msgspec
 
 from astraflow.core.categories import RetryCategory
 from astraflow.core.workflow.core_middlewares import middleware_nodes
+from astraflow.core.workflow.core_words import COLORS, NODE_WORDS, label_of
 from astraflow.core.workflow.decoding import decode_manifest
 
 if TYPE_CHECKING:
@@ -85,9 +86,18 @@ def _document() -> dict[str, Any]:
                 "capabilities": by_worker,
             }
         ],
-        "nodes": nodes,
+        "nodes": [_worded(node) for node in nodes],
         "largeResults": "reference",
     }
+
+
+def _worded(node: dict[str, Any]) -> dict[str, Any]:
+    """A node with what an editor shows of it."""
+    words = NODE_WORDS[node["type"].removeprefix(f"{CORE_PACKAGE}.")]
+    shown = {"icon": words.icon, "color": COLORS[node["category"]]}
+    if words.help:
+        shown["help"] = words.help
+    return {"description": words.description, **node, **shown}
 
 
 def _worker_nodes() -> list[dict[str, Any]]:
@@ -205,17 +215,17 @@ def _node(
 
 
 def _control(key: str) -> dict[str, Any]:
-    return {"key": key, "label": key.capitalize(), "kind": "control"}
+    return {"key": key, "label": label_of(key), "kind": "control"}
 
 
 def _input(key: str) -> dict[str, Any]:
     binding = {"path": f"parameters.{key}", "mode": "write"}
-    return {"key": key, "label": key.capitalize(), "binding": binding}
+    return {"key": key, "label": label_of(key), "binding": binding}
 
 
 def _output(key: str) -> dict[str, Any]:
     binding = {"path": f"results.{key}", "mode": "read"}
-    return {"key": key, "label": key.capitalize(), "binding": binding}
+    return {"key": key, "label": label_of(key), "binding": binding}
 
 
 def _widget(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,4 +237,7 @@ def _widget(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     elif key in _MULTILINE:
         component = "text" if schema else "json"
     binding = {"path": f"parameters.{key}", "mode": "two_way"}
-    return {"key": key, "label": key, "component": component, "binding": binding}
+    widget = {"key": key, "label": label_of(key), "component": component, "binding": binding}
+    if key == "code":
+        return {**widget, "component": "code", "options": {"language": "python"}}
+    return widget

@@ -55,6 +55,11 @@ class ManifestNode(_ManifestPart, frozen=True):
     category: str | None = None
     label: str | None = None
     description: str | None = None
+    help: str | None = None
+    """What the node does and how it is used, in Markdown."""
+    icon: str | None = None
+    color: str | None = None
+    """How an editor draws it: the name of an icon, and `#rrggbb`."""
     tags: list[str] = []
     runtimes: dict[str, NodeRuntime] = {}
     schema: Objects | None = None

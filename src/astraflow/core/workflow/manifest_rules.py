@@ -199,6 +199,9 @@ class _Rules:
         self._text(f"{pointer}/label", node.label)
         self._text(f"{pointer}/category", node.category)
         self._text(f"{pointer}/description", node.description, MAX_DESCRIPTION_CHARS)
+        self._text(f"{pointer}/help", node.help, MAX_DESCRIPTION_CHARS)
+        self._text(f"{pointer}/icon", node.icon)
+        self._text(f"{pointer}/color", node.color)
         if self._problems.check_count(f"{pointer}/tags", node.tags, MAX_LIST_ITEMS):
             for place, tag in enumerate(node.tags):
                 self._problems.check_key(f"{pointer}/tags/{place}", tag, MAX_LABEL_CHARS)

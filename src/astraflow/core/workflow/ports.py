@@ -27,6 +27,8 @@ from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS, MAX_L
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from msgspec import Raw
+
     from astraflow.core.workflow.definition import Binding, PortDefinition, Ui, Widget
     from astraflow.core.workflow.problems import Problems
 
@@ -150,6 +152,9 @@ class PortCompiler:
         if not self._problems.check_count(pointer, widgets, MAX_LIST_ITEMS, "widgets"):
             return
         for place, widget in enumerate(widgets):
+            if widget.component == "code" and not _is_text((widget.options or {}).get("language")):
+                here, message = f"{pointer}/{place}/options/language", "the language must be a text"
+                self._problems.add(here, WORKFLOW_INVALID, message)
             if widget.binding is None or widget.binding.path in self._sound_widgets:
                 continue
             text = widget.binding.path
@@ -173,3 +178,8 @@ class PortCompiler:
             self._problems.add(pointer, WORKFLOW_BAD_PATH, str(path))
             return ()
         return path
+
+
+def _is_text(value: Raw | None) -> bool:
+    """Whether a member is a text, or missing."""
+    return value is None or bytes(value).lstrip()[:1] == b'"'

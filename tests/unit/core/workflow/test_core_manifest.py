@@ -20,6 +20,7 @@ from astraflow.core.workflow.core_manifest import (
     SWITCH_TYPE,
     WAIT_TYPE,
 )
+from astraflow.core.workflow.core_words import label_of
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, node, plan
 
@@ -105,3 +106,33 @@ def test_the_result_of_python_is_all_of_it_or_the_bare_value(
         [edge("1.result", "2.value")],
     )
     assert bind(made.nodes[1], lambda source: returned) == expected
+
+
+def test_every_node_says_what_it_is_and_how_it_is_drawn() -> None:
+    for one in core_manifest().document()["nodes"]:
+        assert one["label"], one["type"]
+        assert one["description"].endswith("."), one["type"]
+        assert one["icon"], one["type"]
+        assert one["color"].startswith("#"), one["type"]
+        for widget in one["ui"]["widgets"]:
+            assert widget["label"][0].isupper(), (one["type"], widget["key"])
+
+
+@each_row(
+    ("key", "label"),
+    [
+        ("value", "Value"),
+        ("timeoutSeconds", "Timeout (s)"),
+        ("url", "URL"),
+        ("delayMs", "Delay (ms)"),
+        ("sizeBytes", "Size (bytes)"),
+    ],
+)
+def test_a_key_is_shown_as_people_read_it(key: str, label: str) -> None:
+    assert label_of(key) == label
+
+
+def test_code_is_edited_as_code() -> None:
+    nodes = {one["type"]: one for one in core_manifest().document()["nodes"]}
+    (widget,) = [one for one in nodes["core.python"]["ui"]["widgets"] if one["key"] == "code"]
+    assert (widget["component"], widget["options"]) == ("code", {"language": "python"})
