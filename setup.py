@@ -20,6 +20,7 @@ SHIPPED = {
     "packages/crawlerx_playwright": "astraflow/shipped/crawlerx_playwright",
     "packages/embeddings": "astraflow/shipped/embeddings",
     "packages/llm": "astraflow/shipped/llm",
+    "examples": "astraflow/shipped/examples",
 }
 
 

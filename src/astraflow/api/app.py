@@ -25,6 +25,7 @@ from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
 from astraflow.api.audit_routes import AuditEndpoints
 from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
+from astraflow.api.discovery_routes import DiscoveryEndpoints
 from astraflow.api.events import EventEndpoints
 from astraflow.api.hook_routes import HookEndpoints
 from astraflow.api.login_routes import LoginEndpoints
@@ -95,6 +96,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     UserEndpoints,
     TenantEndpoints,
     AuditEndpoints,
+    DiscoveryEndpoints,
     SystemEndpoints,
 )
 ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))

@@ -33,6 +33,31 @@ from astraflow.core.errors import AstraflowError, Refused
 _log: Final = logging.getLogger(__name__)
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _MIME: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}", re.ASCII | re.I)
+_TEXT: Final = "text/plain; charset=utf-8"
+SHOWN: Final = {
+    **dict.fromkeys(
+        (
+            "text/plain",
+            "text/csv",
+            "text/markdown",
+            "text/tab-separated-values",
+            "application/json",
+        ),
+        _TEXT,
+    ),
+    **{
+        one: one
+        for one in (
+            *("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"),
+            *("audio/mpeg", "audio/ogg", "audio/wav", "audio/webm", "video/mp4", "video/webm"),
+        )
+    },
+}
+"""The media types that a browser may show, and as what: none of them can run a script, load anything or be a page.
+HTML, SVG, XML and PDF are not among them."""
+_NO_ACTION: Final = (
+    b"sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
+)
 _PLAIN_NAME: Final = re.compile(r"[^A-Za-z0-9._ -]", re.ASCII)
 
 
@@ -60,6 +85,8 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     name: str
     media_type: str = "application/octet-stream"
+    is_inline: bool = False
+    """Whether a browser may show it, if it is of a kind that can do nothing."""
     read: Callable[[int, int], AsyncIterator[bytes]]
 
 
@@ -73,12 +100,17 @@ async def download_response(request: Request[Any], file: Download) -> AsgiApp:
     head: list[tuple[bytes, bytes]] = [
         (b"etag", etag.encode()),
         (b"accept-ranges", b"bytes"),
-        (b"content-disposition", _disposition(file.name)),
     ]
+    media_type = file.media_type if _MIME.fullmatch(file.media_type) else "application/octet-stream"
+    shown_as = SHOWN.get(media_type.lower()) if file.is_inline else None
+    head.append(
+        (b"content-disposition", _disposition(file.name, "inline" if shown_as else "attachment"))
+    )
+    if shown_as:
+        head.append((b"content-security-policy", _NO_ACTION))
     if request.header(b"if-none-match") == etag:
         return Streamed(304, head, b"", None)
-    media_type = file.media_type if _MIME.fullmatch(file.media_type) else "application/octet-stream"
-    head.append((b"content-type", media_type.encode()))
+    head.append((b"content-type", (shown_as or media_type).encode()))
     asked = _asked(request, etag)
     span = (0, file.size) if asked is None else _span(*asked, file.size)
     if span is None:
@@ -120,12 +152,10 @@ def _span(first: str, last: str, size: int) -> tuple[int, int] | None:
     return (start, end) if start < size else None
 
 
-def _disposition(name: str) -> bytes:
-    """Always an attachment: a browser must not show what a run made as a page of ours."""
+def _disposition(name: str, kind: str) -> bytes:
+    """An attachment, unless it can do nothing: a browser must not show what a run made as a page of ours."""
     plain = _PLAIN_NAME.sub("_", name)[:120] or "file"
-    return (
-        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name[:120], safe='')}".encode()
-    )
+    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name[:120], safe='')}".encode()
 
 
 class Streamed(Response):

@@ -135,6 +135,7 @@ class ResourceEndpoints(Endpoints):
             sha256=copy.sha256,
             name=_name(row),
             media_type=_mime(row),
+            is_inline=request.query.inline,
             read=lambda start, end: copies.read(copy, start, end),
         )
         return await download_response(request, file)

@@ -18,6 +18,7 @@ from astraflow.core.contract.workers import (
     ListWorkers,
     RegisterWorker,
     ReportHeartbeat,
+    Worker,
     WorkerCommand,
     WorkerDetail,
     WorkerKnown,
@@ -44,7 +45,7 @@ class WorkerEndpoints(Endpoints):
         query, tenant = request.query, request.tenant
         after = self._cursors.read("workers", tenant, query.cursor, str) or ""
         known = sorted(self._scheduler.workers.of_tenant(tenant), key=lambda one: one.worker_id)
-        rest = [one for one in known if one.worker_id > after]
+        rest = [one for one in known if one.worker_id > after and _fits(one, query)]
         page = rest[: query.count]
         last = page[-1].worker_id if len(rest) > len(page) else None
         cursor = self._cursors.make("workers", tenant, last)
@@ -108,3 +109,13 @@ class WorkerEndpoints(Endpoints):
         await self._scheduler.reported_workers.heartbeat(request.tenant, said.worker_id, beat)
         now = iso(self._services.clock.wall_ms())
         return json_response(HeartbeatAnswer(acknowledged=True, server_time=now))
+
+
+def _fits(worker: Worker, query: ListWorkers) -> bool:
+    """Whether a worker is one of those that are asked for."""
+    text = query.text.lower()
+    has_package = not query.package or any(
+        one.name == query.package and one.status == "installed" for one in worker.packages
+    )
+    has_text = text in worker.name.lower() or text in worker.worker_id.lower()
+    return query.status in (None, worker.status) and has_package and has_text

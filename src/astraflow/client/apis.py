@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from astraflow.client import (
     access_requests,
     audit_requests,
+    discovery_requests,
     message_requests,
     pin_requests,
     pool_requests,
@@ -254,3 +255,12 @@ class TenantApi(_Api[C]):
     change = _call(access_requests.change_tenant)
     suspend = _call(access_requests.suspend_tenant)
     resume = _call(access_requests.resume_tenant)
+
+
+class DiscoveryApi(_Api[C]):
+    """What serves here, what comes with it, and where something is."""
+
+    about = _call(discovery_requests.get_about)
+    examples = _call(discovery_requests.list_examples)
+    example = _call(discovery_requests.get_example)
+    search = _call(discovery_requests.search)

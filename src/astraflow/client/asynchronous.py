@@ -14,6 +14,7 @@ from astraflow.client.apis import (
     ApprovalApi,
     AuditApi,
     CatalogApi,
+    DiscoveryApi,
     PackageApi,
     PoolApi,
     ResourceApi,
@@ -78,6 +79,7 @@ class AsyncClient:
         self._http = httpx.AsyncClient(**options(self.endpoint), transport=transport)
         self._clock = clock or SystemClock()
         self.runs = RunApi(self)
+        self.discovery = DiscoveryApi(self)
         self.workflows = WorkflowApi(self)
         self.workers = WorkerApi(self)
         self.packages = PackageApi(self)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from astraflow.client.run_filters import LogFilters, RunFilters
+from astraflow.client.list_filters import LogFilters, RunFilters, WorkerFilters
 from astraflow.core import errors
 from astraflow.core.contract.base import Page, Query
 from astraflow.core.contract.log_levels import LogLevel
@@ -302,9 +302,9 @@ def iterate_logs(
 
 
 def list_workflows(
-    *, limit: int | None = None, cursor: str | None = None
+    *, limit: int | None = None, cursor: str | None = None, text: str | None = None
 ) -> ApiRequest[Page[WorkflowSummary]]:
-    params = _query(ListWorkflows, limit=limit, cursor=cursor)
+    params = _query(ListWorkflows, limit=limit, cursor=cursor, text=text)
     return ApiRequest("GET", WORKFLOWS, _as(WorkflowPage), params)
 
 
@@ -359,9 +359,9 @@ def _if_match(version: int | None) -> dict[str, str]:
 
 
 def list_workers(
-    *, limit: int | None = None, cursor: str | None = None
+    *, limit: int | None = None, cursor: str | None = None, **wanted: Unpack[WorkerFilters]
 ) -> ApiRequest[Page[Worker]]:
-    params = _query(ListWorkers, limit=limit, cursor=cursor)
+    params = _query(ListWorkers, limit=limit, cursor=cursor, **wanted)
     return ApiRequest("GET", WORKERS, _as(WorkerPage), params)
 
 

@@ -39,6 +39,7 @@ from astraflow.scheduler.trigger_table import TriggerTable
 from astraflow.scheduler.value_store import ValueStore
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
+from astraflow.store.retention import Usage
 
 
 class Scheduler:
@@ -64,8 +65,7 @@ class Scheduler:
         self.tenants = identity.tenants
         self.oidc = identity.oidc
         self.audits = Audits(store, current, clock)
-        self._current = current
-        self._blobs = blobs
+        self._current, self._blobs, self._store = current, blobs, store
         self._feed = Feed(store)
         self._pools = pools
         pushes = None if pools is None else pools.pushes
@@ -138,6 +138,11 @@ class Scheduler:
     def problem(self) -> str | None:
         """Why it is not ready."""
         return self._current.problem()
+
+    async def usage(self) -> tuple[str, Usage]:
+        """The kind of its store, and what that holds."""
+        kind = type(self._store).__name__.removesuffix("Store").lower()
+        return kind, await self._store.usage()
 
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""

@@ -82,6 +82,13 @@ class DownloadArtifact(OfWorker, frozen=True, kw_only=True):
     """On which worker, and how to get in without a token."""
 
     token: Annotated[str, doc("The token of a signed URL.", max_length=4_096)] = ""
+    inline: Annotated[
+        bool,
+        doc(
+            "`true` lets a browser show texts, tables, images, sound and video. What could act as a page is an "
+            "attachment all the same."
+        ),
+    ] = False
 
 
 class Extension(RequestBody, frozen=True, kw_only=True):

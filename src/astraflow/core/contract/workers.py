@@ -150,6 +150,14 @@ class WorkerPage(Page[Worker], frozen=True, kw_only=True):
 class ListWorkers(PageQuery, frozen=True, kw_only=True):
     """Which workers."""
 
+    status: Annotated[WorkerStatus | None, doc("Only workers with this status.")] = None
+    package: Annotated[
+        str, doc("Only workers that have this package.", max_length=MAX_ID_CHARS)
+    ] = ""
+    text: Annotated[
+        str, doc("Only workers with this text in their name or their id.", max_length=MAX_ID_CHARS)
+    ] = ""
+
 
 _NAME = doc("The package.", min_length=1, max_length=MAX_ID_CHARS)
 _VERSION = doc("Its version.", min_length=1, max_length=MAX_ID_CHARS)

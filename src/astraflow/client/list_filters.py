@@ -1,4 +1,4 @@
-"""What lists of runs and of their output can be asked for."""
+"""What lists of runs, of their output and of workers can be asked for."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ class LogFilters(TypedDict, total=False):
     attempt: int | None
     text: str | None
     newest: bool
+
+
+class WorkerFilters(TypedDict, total=False):
+    """Which workers."""
+
+    status: str | None
+    package: str | None
+    text: str | None
