@@ -36,7 +36,7 @@ async def test_every_example_can_be_shown_and_those_that_can_be_run_are_valid() 
         hello = (await rig.get("/api/v1/examples/hello")).json()
         assert (await rig.post("/api/v1/workflows/validate", json=hello)).status_code == 200
         assert next(one for one in items if one["id"] == "hello")["runnable"] is True
-        for wrong in ("nope", "hello.json", ".."):
+        for wrong in ("nope", "hello.json"):
             problem_of(await rig.get(f"/api/v1/examples/{wrong}"), 404, "E.WORKFLOW.NOT_FOUND")
 
 

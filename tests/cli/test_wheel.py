@@ -66,6 +66,7 @@ def test_a_wheel_has_the_sdk_the_core_package_and_the_sql_and_works(tmp_path: Pa
         "astraflow/shipped/core/manifest.json",
         "astraflow/shipped/core/astraflow_core/adapter.py",
         "astraflow/shipped/llm/manifest.json",
+        "astraflow/shipped/examples/hello.json",
         "astraflow/shipped/crawlerx_playwright/crawlerx_playwright/adapter.py",
         "astraflow_sdk/__init__.py",
         "astraflow_sdk/host/__main__.py",

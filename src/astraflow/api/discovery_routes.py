@@ -16,7 +16,7 @@ from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.discovery import (
-    About,
+    AboutServer,
     DiskUse,
     ExamplePage,
     ExampleSummary,
@@ -40,12 +40,12 @@ class DiscoveryEndpoints(Endpoints):
     """The endpoints that belong to no one thing."""
 
     @route("GET", "/api/v1/about", READ, "getAbout", "show what serves here, and its room",
-           tag="system", replies=About)  # fmt: skip
+           tag="system", replies=AboutServer)  # fmt: skip
     async def about(self, request: Request[NoQuery]) -> AsgiApp:
         settings = self._services.settings
         store, usage = await self._scheduler.usage()
         disk = await asyncio.to_thread(shutil.disk_usage, settings.data_dir)
-        view = About(
+        view = AboutServer(
             version=__version__,
             python=platform.python_version(),
             store=store,

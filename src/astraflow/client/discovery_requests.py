@@ -7,7 +7,7 @@ from typing import Any
 from astraflow.client.requests import ApiRequest, _as, _part, _query
 from astraflow.core.contract.base import Page
 from astraflow.core.contract.discovery import (
-    About,
+    AboutServer,
     ExamplePage,
     ExampleSummary,
     SearchFor,
@@ -15,9 +15,9 @@ from astraflow.core.contract.discovery import (
 )
 
 
-def get_about() -> ApiRequest[About]:
+def get_about() -> ApiRequest[AboutServer]:
     """Version, store, and the room that is left."""
-    return ApiRequest("GET", "/api/v1/about", _as(About))
+    return ApiRequest("GET", "/api/v1/about", _as(AboutServer))
 
 
 def list_examples() -> ApiRequest[Page[ExampleSummary]]:

@@ -17,7 +17,7 @@ class DiskUse(RestObject, frozen=True, kw_only=True):
     total_bytes: Annotated[Count, doc("All that there is.")]
 
 
-class About(RestObject, frozen=True, kw_only=True):
+class AboutServer(RestObject, frozen=True, kw_only=True):
     """What serves here."""
 
     version: Annotated[str, doc("The version of AstraFlow.")]
