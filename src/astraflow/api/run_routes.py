@@ -191,6 +191,7 @@ class RunEndpoints(Endpoints):
             parameters_truncated=is_truncated,
             attempts=past.attempts,
             story=past.timeline,
+            ready_at=past.ready_at,
         )
         return json_response(view)
 

@@ -26,7 +26,7 @@ from astraflow.core.runs.chains import calls_by_task, executing_tasks, related_t
 from astraflow.core.runs.facts import CancelRequested, Fact
 from astraflow.core.runs.history import NodeHistory, attempts_of, timeline_of
 from astraflow.core.runs.places import TaskPlaces
-from astraflow.core.runs.projections import events_of, view_head, view_node
+from astraflow.core.runs.projections import events_of, ready_at, view_head, view_node
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import (
     check_scope,
@@ -340,8 +340,11 @@ class RunReader:
                 if concerns(fact, prefixes) or isinstance(fact, CancelRequested):
                     facts.append(fact)
             after = segments[-1].last
+        since = ready_at(run, place)
         return NodeHistory(
-            attempts_of(facts, executing_tasks(run, place)), timeline_of(facts, prefixes)
+            attempts_of(facts, executing_tasks(run, place)),
+            timeline_of(facts, prefixes),
+            None if since is None else iso(since),
         )
 
 

@@ -194,9 +194,6 @@ class Node(RestObject, frozen=True, kw_only=True):
     pinned: Annotated[
         bool, doc("Its result is the pinned one of the workflow: the node did not run.")
     ] = False
-    ready_at: Annotated[
-        Timestamp | None, doc("When all before it had ended, so that it could begin.")
-    ] = None
     retry_at: Annotated[
         Timestamp | None, doc("When the next attempt starts, if it waits for one.")
     ] = None
@@ -277,6 +274,9 @@ class NodeDetail(Node, frozen=True, kw_only=True):
     parameters_truncated: Annotated[
         bool, doc("The parameters are too large for this response.")
     ] = False
+    ready_at: Annotated[
+        Timestamp | None, doc("When all before it had ended, so that it could begin.")
+    ] = None
     attempts: Annotated[list[Attempt], doc("Its attempts, oldest first.")]
     story: Annotated[list[str], doc("What happened to it, one sentence each, oldest first.")]
 

@@ -40,6 +40,8 @@ class NodeHistory(NamedTuple):
 
     attempts: list[Attempt]
     timeline: list[str]
+    ready_at: str | None = None
+    """When all before it had ended."""
 
 
 def timeline_of(facts: Iterable[Fact], prefixes: Mapping[int, str] = NO_PREFIXES) -> list[str]:

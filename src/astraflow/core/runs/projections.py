@@ -449,7 +449,6 @@ def view_node(
         calls=len(own_calls) if node.middlewares or is_in_chain else None,
         last_call=_last_call(run, own_calls[-1]) if own_calls and node.middlewares else None,
         pinned=index in run.accepted.pinned,
-        ready_at=_timestamp(ready_at(run, index)),
         retry_at=None if waiting_for is None else waiting_for.retry_at,
         max_attempts=task.node.retry.max_attempts,
     )
@@ -457,13 +456,19 @@ def view_node(
 
 def ready_at(run: RunRecord, index: int) -> int | None:
     """When all before a node had ended; None: that has not happened, or it is not known."""
-    base, plan = run.base_of(index), run.plan_of(index)
-    parents = plan.parents[index - base]
-    if not parents:
-        return run.accepted.at if plan is run.plan and plan.nodes[index].branch is None else None
-    ends = [run.tasks[base + parent].finished_at for parent in parents]
-    known = [end for end in ends if end is not None]
-    return max(known) if len(known) == len(ends) else None
+    if index < len(run.plan.nodes):
+        base, plan = 0, run.plan
+        if not plan.parents[index]:
+            return run.accepted.at if plan.nodes[index].branch is None else None
+    else:
+        base, plan = run.base_of(index), run.plan_of(index)
+    latest = None
+    for parent in plan.parents[index - base]:
+        ended = run.tasks[base + parent].finished_at
+        if ended is None:
+            return None
+        latest = ended if latest is None or ended > latest else latest
+    return latest
 
 
 def count_nodes(run: RunRecord) -> dict[str, int]:
@@ -509,7 +514,7 @@ def shown_status(run: RunRecord, task: Task) -> NodeStatus:
 
 def view_head(run: RunRecord) -> RunWithoutNodes:
     """The run as REST shows it to clients that asked for no nodes."""
-    return RunWithoutNodes(**_head(run))
+    return RunWithoutNodes(**_head(run), counts=count_nodes(run))
 
 
 def view_run(
@@ -531,7 +536,8 @@ def view_run(
         for index in range(len(run.plan.nodes))
     ]
     artifacts = [artifact_view(artifact) for task in run.tasks for artifact in task.artifacts]
-    return Run(**_head(run), nodes=nodes, artifacts=artifacts)
+    counts: dict[str, int] = dict(Counter(node.status for node in nodes))
+    return Run(**_head(run), counts=counts, nodes=nodes, artifacts=artifacts)
 
 
 def _head(run: RunRecord) -> dict[str, Any]:
@@ -542,7 +548,6 @@ def _head(run: RunRecord) -> dict[str, Any]:
         "workflow_version": run.accepted.version,
         "by": run.accepted.by or None,
         "trigger": run.accepted.trigger or None,
-        "counts": count_nodes(run),
         "status": run.status,
         "cancel_requested": run.cancel is not None,
         "compensating": None if run.compensation is None else run.compensation.kind,

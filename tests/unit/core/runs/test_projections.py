@@ -426,8 +426,7 @@ RUN_KEYS = {
 class TestViews:
     def test_a_node_that_has_not_begun(self) -> None:
         view = view_node(start(make_plan(1)).run, 0)
-        assert set(view) == NODE_KEYS | {"readyAt"}
-        assert view["readyAt"] == WHEN
+        assert set(view) == NODE_KEYS
         assert (view["nodeId"], view["type"], view["label"]) == ("n0", "t.node", "node 0")
         assert (view["status"], view["attempt"], view["failures"]) == ("ready", 0, 0)
         unknown = ("workerId", "waitingFor", "result", "error", "progress", "startedAt")
@@ -465,10 +464,11 @@ class TestViews:
     def test_a_node_is_ready_when_all_before_it_have_ended(self) -> None:
         run = start(make_plan(3, [(0, 2), (1, 2)])).run
         give(run, LeaseTask(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED"))
-        assert "readyAt" not in view_node(run, 2)
+        assert projections.ready_at(run, 0) == AT
+        assert projections.ready_at(run, 2) is None
         assert view_run(run)["counts"] == {"succeeded": 1, "ready": 1, "pending": 1}
         give(run, LeaseTask(1, "w1", 1, 1), Report(1, 1, "w1", "SUCCEEDED"))
-        assert view_node(run, 2)["readyAt"] == WHEN
+        assert projections.ready_at(run, 2) == AT
         assert projections.count_nodes(run) == {"succeeded": 2, "ready": 1}
 
     def test_a_run_that_has_just_been_accepted(self) -> None:
