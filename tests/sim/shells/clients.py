@@ -211,4 +211,6 @@ def _stored_run(view: Any) -> Any:
 
 def _stored(node: Node) -> Node:
     """Without what it shows of the moment alone: whether its worker has acknowledged it, what it waits for."""
-    return msgspec.structs.replace(node, pending_ack=False, ack_deadline=None, waiting_for=None)
+    return msgspec.structs.replace(
+        node, pending_ack=False, ack_deadline=None, waiting_for=None, retry_at=None
+    )
