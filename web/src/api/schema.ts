@@ -68,6 +68,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{runId}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * list all attempts of all nodes of a run, and what the nodes waited for
+         * @description In the order of the events that they are of. An attempt that a page does not see the whole of is on the next one again, with the rest of its members. A page has about `limit` entries. `nextCursor` is null when nothing more is stored now. Roles: admin, editor, operator, viewer.
+         */
+        get: operations["getRunTimeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{runId}/definition": {
         parameters: {
             query?: never;
@@ -97,9 +117,29 @@ export interface paths {
         };
         /**
          * list the output of the nodes of a run
-         * @description Oldest first. `nextCursor` is null when nothing more is stored now; the event stream has the rest. Roles: admin, editor, operator, viewer.
+         * @description Oldest first, or with `newest` the last one first. `nextCursor` is null when nothing more is stored now; the event stream has the rest. Roles: admin, editor, operator, viewer.
          */
         get: operations["listRunLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/logs/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * download the output of the nodes of a run as a text file
+         * @description All that is stored now, oldest first; `limit`, `cursor` and `newest` do not count. One line for each piece of output: its time, its node, its attempt, its channel, and what was written. Roles: admin, editor, operator, viewer.
+         */
+        get: operations["downloadRunLogs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -400,6 +440,26 @@ export interface paths {
          * @description Each `data` line is a `RunStreamEvent` or a `TenantStreamEvent`; `error` and `overflow` have a `StreamEnd`. With `runId`: the events of the run, numbered from 1 without gaps, from the first one if no last id is given. The stream ends after the terminal `run.status`; reconnecting after that one is a 204. Without `runId`: the events of the tenant, from now on. A comment is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
          */
         get: operations["followEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * follow the tenant and any number of runs on one connection, as Server-Sent Events
+         * @description Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is `run.missing`. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
+         */
+        get: operations["followStream"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1988,6 +2048,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * show what serves here, and its room
+         * @description Roles: admin, editor, operator, viewer.
+         */
+        get: operations["getAbout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/examples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * list the example workflows
+         * @description They come with the installation; save one to change it. Roles: admin, editor, operator, viewer.
+         */
+        get: operations["listExamples"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/examples/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * show an example workflow
+         * @description Roles: admin, editor, operator, viewer.
+         */
+        get: operations["getExample"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * find workflows, runs, node types, packages and workers by name, label or id
+         * @description Roles: admin, editor, operator, viewer.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me": {
         parameters: {
             query?: never;
@@ -2132,6 +2272,32 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description What serves here.
+         * @example {
+         *       "version": "1.0.0",
+         *       "python": "3.11.7",
+         *       "store": "sqlite",
+         *       "schemaVersion": 13,
+         *       "disk": {
+         *         "storeBytes": 1048576,
+         *         "freeBytes": 10737418240,
+         *         "totalBytes": 21474836480
+         *       }
+         *     }
+         */
+        AboutServer: {
+            /** @description The version of AstraFlow. */
+            version: string;
+            /** @description The version of Python. */
+            python: string;
+            /** @description The kind of its store: `sqlite`, `postgres` or `memory`. */
+            store: string;
+            /** @description The version of the store's schema. */
+            schemaVersion: number;
+            /** @description The room that is used and left. */
+            disk: components["schemas"]["DiskUse"];
+        };
         /**
          * @description The run that a submission has made, now or with the same idempotency key before.
          * @example {
@@ -2652,6 +2818,15 @@ export interface components {
             /** @description The revision of the draft. */
             revision?: number;
         };
+        /** @description The room of the scheduler. */
+        DiskUse: {
+            /** @description What the store holds. */
+            storeBytes: number;
+            /** @description What is free where the scheduler keeps its files. */
+            freeBytes: number;
+            /** @description All that there is. */
+            totalBytes: number;
+        };
         /**
          * @description The draft of a workflow. Its definition may have errors.
          * @example {
@@ -2800,6 +2975,46 @@ export interface components {
         EventScope: {
             /** @description The node, if the event is about one. */
             nodeId?: string;
+        };
+        /**
+         * @description All examples, by name.
+         * @example {
+         *       "items": [
+         *         {
+         *           "id": "hello",
+         *           "name": "Hello",
+         *           "description": "Greet three guests side by side.",
+         *           "nodeCount": 10,
+         *           "nodeTypes": [
+         *             "core.echo",
+         *             "core.template"
+         *           ],
+         *           "runnable": true
+         *         }
+         *       ],
+         *       "nextCursor": null
+         *     }
+         */
+        ExamplePage: {
+            /** @description The items of this page. */
+            items: components["schemas"]["ExampleSummary"][];
+            /** @description The `cursor` of the next page; null if this is the last one. */
+            nextCursor: string | null;
+        };
+        /** @description A workflow that comes with the installation. */
+        ExampleSummary: {
+            /** @description Its name in paths. */
+            id: string;
+            /** @description Its name, for people. */
+            name: string;
+            /** @description What it shows. */
+            description: string;
+            /** @description How many nodes it has. */
+            nodeCount: number;
+            /** @description The types of its nodes. */
+            nodeTypes: string[];
+            /** @description Whether the tenant has all that it needs: it can be run as it is. */
+            runnable: boolean;
         };
         /** @description The package that a node of a run is executed with. */
         ExecutedPackage: {
@@ -3190,6 +3405,40 @@ export interface components {
             /** @description The `cursor` of the next page; null if this is the last one. */
             nextCursor: string | null;
         };
+        /** @description Consecutive pieces of output in one: `index` is that of the first, and their texts follow one another. */
+        JoinedOutput: {
+            /** @description The node. */
+            nodeId: string;
+            /** @description The node whose chain called it, if one did. */
+            hostNodeId?: string;
+            /** @description The place in that chain; null is the node itself. */
+            chainIndex?: number | null;
+            /** @description The call. */
+            callId?: string;
+            /** @description The outermost middleware of the node, which this is about too: it runs as the node's task. */
+            middlewareNodeId?: string;
+            /** @description Where the node is, if it is inside of others: `NODE:ITEM`, with `/` between the levels. */
+            scopePath?: string;
+            /** @description The attempt that wrote it. */
+            attempt: number;
+            /** @description `stdout`, `stderr`, `log`, or a name of the node's own. */
+            channel: string;
+            /** @description Its place in the channel, from 0 on. */
+            index: number;
+            /** @description What the piece is. */
+            mimeType: string;
+            /** @description The piece, if it is text. */
+            text?: string;
+            /** @description The piece, if it is not text. */
+            dataBase64?: string;
+            /** @description What the node said about it, as the level of a log line. */
+            metadata?: unknown;
+            /**
+             * @description How many pieces it is.
+             * @default 1
+             */
+            pieces: number;
+        };
         /** @description The node that holds a concurrency key. */
         KeyHolder: {
             /** @description The run of the node. */
@@ -3478,6 +3727,16 @@ export interface components {
              * @default false
              */
             pinned: boolean;
+            /**
+             * Format: date-time
+             * @description When the next attempt starts, if it waits for one.
+             */
+            retryAt?: string;
+            /**
+             * @description How many attempts may fail, the first included.
+             * @default 1
+             */
+            maxAttempts: number;
             /** @description What the last attempt reports: the last value of each name. */
             metrics?: {
                 [key: string]: number;
@@ -3630,6 +3889,16 @@ export interface components {
              * @default false
              */
             pinned: boolean;
+            /**
+             * Format: date-time
+             * @description When the next attempt starts, if it waits for one.
+             */
+            retryAt?: string;
+            /**
+             * @description How many attempts may fail, the first included.
+             * @default 1
+             */
+            maxAttempts: number;
             /** @description What the last attempt reports: the last value of each name. */
             metrics?: {
                 [key: string]: number;
@@ -3643,6 +3912,11 @@ export interface components {
              * @default false
              */
             parametersTruncated: boolean;
+            /**
+             * Format: date-time
+             * @description When all before it had ended, so that it could begin.
+             */
+            readyAt?: string;
             /** @description Its attempts, oldest first. */
             attempts: components["schemas"]["Attempt"][];
             /** @description What happened to it, one sentence each, oldest first. */
@@ -3939,6 +4213,22 @@ export interface components {
             status: string;
             /** @description The types of its ports, as its schemas say. */
             portTypes?: components["schemas"]["PortTypes"];
+            /** @description How it is used, in Markdown. */
+            help?: string;
+            /** @description The name of its icon, in Tabler's set. */
+            icon?: string;
+            /** @description The colour of its icon: `#rrggbb`. */
+            color?: string;
+            /**
+             * @description Whether it has the output `error` that every node has, and has not declared its own.
+             * @default false
+             */
+            errorPort: boolean;
+            /**
+             * @description Whether the scheduler executes it, or a worker that is connected has its package.
+             * @default false
+             */
+            executable: boolean;
             /** @description `scheduler` if no worker is needed, if the package says so. */
             executedBy?: string;
             /**
@@ -4096,6 +4386,28 @@ export interface components {
             publishedAt: string;
             /** @description Its versions, newest first. */
             versions: components["schemas"]["PackageVersion"][];
+        };
+        /** @description A version of a package was published, yanked or taken back, or is the active one from here on. */
+        PackageChange: {
+            /** @description The package. */
+            name: string;
+            /** @description Its version. */
+            version: string;
+            /** @description Who did it. */
+            by: string;
+        };
+        PackageChangeEvent: {
+            /** @description Its number, without gaps. */
+            id: number;
+            /** @enum {string} */
+            type: "package.published" | "package.yanked" | "package.unyanked" | "package.activated";
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             */
+            occurredAt: string;
+            scope: components["schemas"]["EventScope"];
+            data: components["schemas"]["PackageChange"];
         };
         /**
          * @description A page of packages, by name.
@@ -4898,6 +5210,39 @@ export interface components {
             /** @description The `cursor` of the next page; null if this is the last one. */
             nextCursor: string | null;
         };
+        /** @description A rollout has begun, come to its next wave, or ended. */
+        RolloutReport: {
+            /** @description The rollout. */
+            rolloutId: string;
+            /** @description The package. */
+            name: string;
+            /** @description The version on its way. */
+            version: string;
+            /**
+             * @description Its state from here on.
+             * @enum {string}
+             */
+            state: "failed" | "rolled_back" | "running" | "succeeded";
+            /** @description The wave that it is in, from 0 on. */
+            wave: number;
+            /** @description The shares of the workers in percent, one for each wave. */
+            waves: number[];
+            /** @description Why it failed. */
+            error?: string;
+        };
+        RolloutReportEvent: {
+            /** @description Its number, without gaps. */
+            id: number;
+            /** @enum {string} */
+            type: "rollout.running" | "rollout.succeeded" | "rollout.failed" | "rollout.rolled_back";
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             */
+            occurredAt: string;
+            scope: components["schemas"]["EventScope"];
+            data: components["schemas"]["RolloutReport"];
+        };
         /**
          * @description Bring a version to all workers, in waves.
          * @example {
@@ -5007,8 +5352,23 @@ export interface components {
             error?: components["schemas"]["TaskError"];
             /** @description The run that it repeats. */
             rerunOf?: string;
+            /** @description Who submitted it. */
+            by?: string;
+            /** @description The trigger that submitted it, if one did. */
+            trigger?: string;
             /** @description The number of its last event. */
             lastEvent: number;
+            /** @description The name in its definition. */
+            name?: string;
+            /** @description The version of the saved workflow. */
+            workflowVersion?: number;
+            /**
+             * @description How many of its nodes have each status; a status that none has is missing.
+             * @default {}
+             */
+            counts: {
+                [key: string]: number;
+            };
             /**
              * @description What it was started with, defaults included.
              * @default {}
@@ -5084,6 +5444,17 @@ export interface components {
              * @default false
              */
             isTruncated: boolean;
+        };
+        /** @description There is no such run in the tenant, or not any more. A mixed stream goes on with the others. */
+        RunMissing: {
+            /** @description The run. */
+            runId: string;
+        };
+        RunMissingEvent: {
+            /** @enum {string} */
+            type: "run.missing";
+            scope: components["schemas"]["EventScope"];
+            data: components["schemas"]["RunMissing"];
         };
         /** @description Run a definition that is not saved. */
         RunOfDefinition: {
@@ -5211,11 +5582,89 @@ export interface components {
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["RunSignal"];
         };
+        /** @description A run as it is, with what its nodes have written so far. */
+        RunSnapshot: {
+            /** @description The id of the run. */
+            runId: string;
+            /** @description The id in its definition. */
+            workflowId: string;
+            /**
+             * @description Where the run stands.
+             * @enum {string}
+             */
+            status: "cancelled" | "failed" | "queued" | "running" | "succeeded";
+            /** @description Whether somebody has cancelled it. */
+            cancelRequested: boolean;
+            /**
+             * Format: date-time
+             * @description When it was accepted.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When its first node was dispatched.
+             */
+            startedAt: string | null;
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            finishedAt: string | null;
+            /**
+             * @description Why what it has done is undone, or was.
+             * @enum {string}
+             */
+            compensating?: "cancel" | "failure";
+            /** @description Why it failed. */
+            error?: components["schemas"]["TaskError"];
+            /** @description The run that it repeats. */
+            rerunOf?: string;
+            /** @description Who submitted it. */
+            by?: string;
+            /** @description The trigger that submitted it, if one did. */
+            trigger?: string;
+            /** @description The number of its last event. */
+            lastEvent: number;
+            /** @description The name in its definition. */
+            name?: string;
+            /** @description The version of the saved workflow. */
+            workflowVersion?: number;
+            /**
+             * @description How many of its nodes have each status; a status that none has is missing.
+             * @default {}
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * @description What it was started with, defaults included.
+             * @default {}
+             */
+            inputs: Record<string, never>;
+            /** @description Its declared outputs by name, once it has succeeded; null where a node did not. */
+            outputs?: Record<string, never>;
+            /**
+             * @description Outputs that are too large for this response are null: their nodes have them.
+             * @default false
+             */
+            outputsTruncated: boolean;
+            /** @description Its nodes, in the order of the definition. */
+            nodes?: components["schemas"]["Node"][];
+            /** @description What the results of all nodes refer to. */
+            artifacts?: components["schemas"]["Artifact"][];
+            /** @description The output of its nodes, oldest first; pieces of one channel are joined. */
+            output?: components["schemas"]["JoinedOutput"][];
+            /**
+             * @description There is older output, which is not in here: the logs have it.
+             * @default false
+             */
+            outputTruncated: boolean;
+        };
         RunSnapshotEvent: {
             /** @enum {string} */
             type: "run.snapshot";
             scope: components["schemas"]["EventScope"];
-            data: components["schemas"]["Run"];
+            data: components["schemas"]["RunSnapshot"];
         };
         /**
          * @description The status of the run has changed, or somebody has cancelled it. A terminal status is the last event of a run.
@@ -5258,7 +5707,7 @@ export interface components {
             data: components["schemas"]["RunStatusChange"];
         };
         /** @description The `data` of an event of this stream, by its `type`. */
-        RunStreamEvent: components["schemas"]["RunStatusChangeEvent"] | components["schemas"]["NodeStateEvent"] | components["schemas"]["NodeFailureEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["NodeMetricsEvent"] | components["schemas"]["NodeResultEvent"] | components["schemas"]["ArtifactReadyEvent"] | components["schemas"]["EdgeStateEvent"] | components["schemas"]["RunSignalEvent"] | components["schemas"]["RunSnapshotEvent"] | components["schemas"]["StreamResetEvent"];
+        RunStreamEvent: components["schemas"]["RunStatusChangeEvent"] | components["schemas"]["NodeStateEvent"] | components["schemas"]["NodeFailureEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["NodeMetricsEvent"] | components["schemas"]["NodeResultEvent"] | components["schemas"]["ArtifactReadyEvent"] | components["schemas"]["EdgeStateEvent"] | components["schemas"]["RunSignalEvent"] | components["schemas"]["RunSnapshotEvent"] | components["schemas"]["RunMissingEvent"] | components["schemas"]["WorkerLoadsEvent"] | components["schemas"]["StreamResetEvent"];
         /** @description A run in a list. */
         RunSummary: {
             /** @description The id of the run. */
@@ -5296,6 +5745,10 @@ export interface components {
             error?: components["schemas"]["TaskError"];
             /** @description The run that it repeats. */
             rerunOf?: string;
+            /** @description Who submitted it. */
+            by?: string;
+            /** @description The trigger that submitted it, if one did. */
+            trigger?: string;
             /** @description The version of the saved workflow; null if it was not saved. */
             workflowVersion: number | null;
             /** @description The name in its definition. */
@@ -5317,6 +5770,25 @@ export interface components {
             inputs: {
                 [key: string]: unknown;
             };
+        };
+        /** @description One thing that was found. */
+        SearchHit: {
+            /**
+             * @description What it is.
+             * @enum {string}
+             */
+            kind: "node_type" | "package" | "run" | "worker" | "workflow";
+            /** @description Its id, or its name if that is its id. */
+            id: string;
+            /** @description Its name, for people. */
+            label: string;
+            /** @description The status of a run or a worker; the package of a node type. */
+            detail?: string;
+        };
+        /** @description What was found, by kind: workflows, runs, node types, packages, workers. */
+        SearchResult: {
+            /** @description The best of each kind. */
+            items: components["schemas"]["SearchHit"][];
         };
         /**
          * @description A page of secrets, by name.
@@ -5426,12 +5898,56 @@ export interface components {
             /** @description Who set it last. */
             updatedBy: string;
         };
+        /**
+         * @description One message of a mixed stream. It arrives whole or not at all.
+         * @example {
+         *       "events": [
+         *         {
+         *           "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN",
+         *           "id": 1,
+         *           "type": "run.status",
+         *           "occurredAt": "2026-01-15T10:00:00.000Z",
+         *           "data": {
+         *             "status": "queued"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
+        StreamBatch: {
+            /** @description What has happened, in order. */
+            events: components["schemas"]["StreamItem"][];
+        };
         /** @description The server ends the stream early. The client may reconnect with the last id that it saw. */
         StreamEnd: {
             /** @description A code of the error catalogue. */
             code: string;
             /** @description Why, for people. */
             message: string;
+        };
+        /** @description One event of a mixed stream: that of a `RunStreamEvent` with its run, or of a `TenantStreamEvent` without. */
+        StreamItem: {
+            /** @description The run; missing: it is an event of the tenant. */
+            runId?: string;
+            /**
+             * @description Its number in its run or its tenant; of a snapshot, that of the last event in it. Missing: it has none.
+             * @default 0
+             */
+            id: number;
+            /** @description What has happened. */
+            type: string;
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             */
+            occurredAt?: string;
+            /**
+             * @description What it is about.
+             * @default {}
+             */
+            scope: components["schemas"]["EventScope"];
+            /** @description What the type says. */
+            data: unknown;
         };
         /** @description Events between the last id that was seen and the next event were removed by retention. */
         StreamReset: {
@@ -5709,7 +6225,7 @@ export interface components {
             tenant: string;
         };
         /** @description The `data` of an event of this stream, by its `type`. */
-        TenantStreamEvent: components["schemas"]["RunReportEvent"] | components["schemas"]["WorkerReportEvent"] | components["schemas"]["PackageReportEvent"] | components["schemas"]["ResourceReportEvent"] | components["schemas"]["ArtifactRemovedEvent"] | components["schemas"]["RunSnapshotEvent"] | components["schemas"]["StreamResetEvent"];
+        TenantStreamEvent: components["schemas"]["RunReportEvent"] | components["schemas"]["WorkerReportEvent"] | components["schemas"]["PackageReportEvent"] | components["schemas"]["WorkflowReportEvent"] | components["schemas"]["PackageChangeEvent"] | components["schemas"]["RolloutReportEvent"] | components["schemas"]["ResourceReportEvent"] | components["schemas"]["ArtifactRemovedEvent"] | components["schemas"]["RunSnapshotEvent"] | components["schemas"]["RunMissingEvent"] | components["schemas"]["WorkerLoadsEvent"] | components["schemas"]["StreamResetEvent"];
         /** @description What a tenant uses now. */
         TenantUse: {
             /** @description Active runs. */
@@ -5722,6 +6238,84 @@ export interface components {
             diskBytes: number;
             /** @description Objects that its workers keep in memory. */
             memoryBytes: number;
+        };
+        /**
+         * @description One attempt, one wait, or the end of a node that no attempt has ended. Members that the events of this page do
+         *         not tell are missing: an attempt that began on an earlier page is on both, and they are one.
+         */
+        TimelineEntry: {
+            /**
+             * @description `attempt`; `wait`, which lasts until the next entry of its node; or `end`.
+             * @enum {string}
+             */
+            kind: "attempt" | "end" | "wait";
+            /** @description The node. */
+            nodeId: string;
+            /** @description The node whose chain called it, if one did. */
+            hostNodeId?: string;
+            /** @description The call. */
+            callId?: string;
+            /** @description Where the node is, if it is inside of others. */
+            scopePath?: string;
+            /** @description The number of the attempt, from 1 on. */
+            attempt?: number;
+            /** @description Where the attempt stands, or how it or the node ended. */
+            status?: ("cancelled" | "dispatched" | "failed" | "lost" | "refused" | "running" | "skipped" | "succeeded") | ("cancelled" | "dispatched" | "failed" | "pending" | "ready" | "retrying" | "running" | "skipped" | "succeeded" | "waiting");
+            /** @description The worker that the attempt was given to. */
+            workerId?: string;
+            /**
+             * Format: date-time
+             * @description When the wait began.
+             */
+            since?: string;
+            /** @description What the node waits for. */
+            waitingFor?: components["schemas"]["WaitingFor"];
+            /**
+             * Format: date-time
+             * @description When the attempt was given to its worker.
+             */
+            dispatchedAt?: string;
+            /**
+             * Format: date-time
+             * @description When the worker acknowledged it.
+             */
+            startedAt?: string;
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            finishedAt?: string;
+            /**
+             * Format: date-time
+             * @description When the next attempt may start.
+             */
+            retryAt?: string;
+            /** @description Why it did not succeed. */
+            error?: components["schemas"]["TaskError"];
+        };
+        /**
+         * @description What happened in a range of the events of a run. `nextCursor` is null when nothing more is stored now.
+         * @example {
+         *       "items": [
+         *         {
+         *           "kind": "attempt",
+         *           "nodeId": "5b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164",
+         *           "attempt": 1,
+         *           "status": "succeeded",
+         *           "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
+         *           "dispatchedAt": "2026-01-15T10:00:00.002Z",
+         *           "startedAt": "2026-01-15T10:00:00.004Z",
+         *           "finishedAt": "2026-01-15T10:00:00.005Z"
+         *         }
+         *       ],
+         *       "nextCursor": null
+         *     }
+         */
+        TimelinePage: {
+            /** @description The items of this page. */
+            items: components["schemas"]["TimelineEntry"][];
+            /** @description The `cursor` of the next page; null if this is the last one. */
+            nextCursor: string | null;
         };
         /** @description A token or a browser session, without its text. */
         Token: {
@@ -6431,6 +7025,30 @@ export interface components {
             /** @description How often to send a heartbeat; after three missed ones register again. */
             heartbeatIntervalMs: number;
         };
+        /** @description What one worker does. */
+        WorkerLoad: {
+            /** @description The worker. */
+            workerId: string;
+            /** @description The attempts that it has. */
+            inflight: number;
+            /** @description The attempts that it takes at once. */
+            maxParallel: number;
+            /** @description The load of its processors, as it says. */
+            cpuPct?: number;
+            /** @description The memory in use, as it says. */
+            memPct?: number;
+        };
+        /** @description What the workers of the tenant do; only those that it has changed for since the last time. */
+        WorkerLoads: {
+            /** @description One for each worker. */
+            workers: components["schemas"]["WorkerLoad"][];
+        };
+        WorkerLoadsEvent: {
+            /** @enum {string} */
+            type: "worker.load";
+            scope: components["schemas"]["EventScope"];
+            data: components["schemas"]["WorkerLoads"];
+        };
         /**
          * @description A page of workers, by id.
          * @example {
@@ -6582,6 +7200,32 @@ export interface components {
             /** @description The `cursor` of the next page; null if this is the last one. */
             nextCursor: string | null;
         };
+        /** @description A workflow was saved, published or deleted, or its draft was saved or discarded. */
+        WorkflowReport: {
+            /** @description The workflow. */
+            workflowId: string;
+            /** @description Its name. */
+            name?: string;
+            /** @description The version that was made. */
+            version?: number;
+            /** @description The revision of the draft that was saved. */
+            revision?: number;
+            /** @description Who did it. */
+            by: string;
+        };
+        WorkflowReportEvent: {
+            /** @description Its number, without gaps. */
+            id: number;
+            /** @enum {string} */
+            type: "workflow.saved" | "workflow.published" | "workflow.deleted" | "workflow.draft_saved" | "workflow.draft_discarded";
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             */
+            occurredAt: string;
+            scope: components["schemas"]["EventScope"];
+            data: components["schemas"]["WorkflowReport"];
+        };
         /** @description A saved workflow in a list. */
         WorkflowSummary: {
             /** @description The id in its definition. */
@@ -6656,6 +7300,14 @@ export interface operations {
                 status?: "cancelled" | "failed" | "queued" | "running" | "succeeded";
                 /** @description Only runs of this workflow. */
                 workflowId?: string;
+                /** @description Only runs that this trigger has submitted. */
+                trigger?: string;
+                /** @description Only runs with this text in their name or their id. */
+                text?: string;
+                /** @description Only runs that were accepted at this time (RFC 3339) or later. */
+                since?: string;
+                /** @description Only runs that were accepted before this time (RFC 3339). */
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -6891,6 +7543,54 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getRunTimeline: {
+        parameters: {
+            query?: {
+                /** @description How many items the page has at most, 1000 by default and at the most. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. Leave it out for the first page. */
+                cursor?: string;
+                /** @description Only entries of this node. */
+                nodeId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The runId. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happened in a range of the events of a run. `nextCursor` is null when nothing more is stored now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "kind": "attempt",
+                     *           "nodeId": "5b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164",
+                     *           "attempt": 1,
+                     *           "status": "succeeded",
+                     *           "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
+                     *           "dispatchedAt": "2026-01-15T10:00:00.002Z",
+                     *           "startedAt": "2026-01-15T10:00:00.004Z",
+                     *           "finishedAt": "2026-01-15T10:00:00.005Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TimelinePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     getRunDefinition: {
         parameters: {
             query?: never;
@@ -6936,7 +7636,7 @@ export interface operations {
     listRunLogs: {
         parameters: {
             query?: {
-                /** @description How many items the page has at most, 50 by default. More than 200 counts as 200. */
+                /** @description How many items the page has at most, 1000 by default and at the most. */
                 limit?: number;
                 /** @description `nextCursor` of the page before. Leave it out for the first page. */
                 cursor?: string;
@@ -6946,6 +7646,14 @@ export interface operations {
                 scope?: string;
                 /** @description Only output of this level or a higher one; what names no level is `info`. */
                 level?: "debug" | "error" | "info" | "warning";
+                /** @description Only output of this channel, as `stderr`. */
+                channel?: string;
+                /** @description Only output of this attempt. */
+                attempt?: number;
+                /** @description Only output with this text in it, in whatever case. */
+                text?: string;
+                /** @description `true` begins with the newest output and goes back. */
+                newest?: boolean;
             };
             header?: never;
             path: {
@@ -6969,6 +7677,49 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["LogPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    downloadRunLogs: {
+        parameters: {
+            query?: {
+                /** @description How many items the page has at most, 1000 by default and at the most. */
+                limit?: number;
+                /** @description `nextCursor` of the page before. Leave it out for the first page. */
+                cursor?: string;
+                /** @description Only output of this node. */
+                nodeId?: string;
+                /** @description Only what is inside of this item of a map, container or called workflow: `NODE:ITEM`, with `/` between the levels. */
+                scope?: string;
+                /** @description Only output of this level or a higher one; what names no level is `info`. */
+                level?: "debug" | "error" | "info" | "warning";
+                /** @description Only output of this channel, as `stderr`. */
+                channel?: string;
+                /** @description Only output of this attempt. */
+                attempt?: number;
+                /** @description Only output with this text in it, in whatever case. */
+                text?: string;
+                /** @description `true` begins with the newest output and goes back. */
+                newest?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The runId. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             default: components["responses"]["Problem"];
@@ -7632,6 +8383,56 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    followStream: {
+        parameters: {
+            query?: {
+                /** @description The runs to follow, with commas between them, 100 at the most. */
+                runs?: string;
+                /** @description The last id that was seen, also of a stream with other runs: each run that it names goes on from there. */
+                lastEventId?: string;
+                /** @description `true` begins each run that has no position with `run.snapshot`, and not with its first event. */
+                snapshot?: boolean;
+                /** @description `true` tells in `worker.load` what workers do, every two seconds while it changes. */
+                workerLoad?: boolean;
+                /** @description At least so many milliseconds are between two batches, and consecutive pieces of output of one node and one channel are joined. 0: everything at once. */
+                coalesceMs?: number;
+            };
+            header?: {
+                /** @description The last id that was seen. It wins over `lastEventId`. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN",
+                     *           "id": 1,
+                     *           "type": "run.status",
+                     *           "occurredAt": "2026-01-15T10:00:00.000Z",
+                     *           "data": {
+                     *             "status": "queued"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["StreamBatch"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listWorkflows: {
         parameters: {
             query?: {
@@ -7639,6 +8440,8 @@ export interface operations {
                 limit?: number;
                 /** @description `nextCursor` of the page before. Leave it out for the first page. */
                 cursor?: string;
+                /** @description Only workflows with this text in their name or their id. */
+                text?: string;
             };
             header?: never;
             path?: never;
@@ -8980,6 +9783,12 @@ export interface operations {
                 limit?: number;
                 /** @description `nextCursor` of the page before. Leave it out for the first page. */
                 cursor?: string;
+                /** @description Only workers with this status. */
+                status?: "degraded" | "draining" | "lost" | "offline" | "online";
+                /** @description Only workers that have this package. */
+                package?: string;
+                /** @description Only workers with this text in their name or their id. */
+                text?: string;
             };
             header?: never;
             path?: never;
@@ -10525,6 +11334,8 @@ export interface operations {
             query?: {
                 /** @description The package, if several have the type. */
                 package?: string;
+                /** @description A version of the package; without it that which a node without one gets. */
+                version?: string;
             };
             header?: never;
             path: {
@@ -11309,6 +12120,8 @@ export interface operations {
                 workerId?: string;
                 /** @description The token of a signed URL. */
                 token?: string;
+                /** @description `true` lets a browser show texts, tables, images, sound and video. What could act as a page is an attachment all the same. */
+                inline?: boolean;
             };
             header?: {
                 /** @description One range, `bytes=first-last`. */
@@ -11405,6 +12218,8 @@ export interface operations {
                 workerId?: string;
                 /** @description The token of a signed URL. */
                 token?: string;
+                /** @description `true` lets a browser show texts, tables, images, sound and video. What could act as a page is an attachment all the same. */
+                inline?: boolean;
             };
             header?: {
                 /** @description One range, `bytes=first-last`. */
@@ -12606,6 +13421,147 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["AuditVerification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAbout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What serves here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "version": "1.0.0",
+                     *       "python": "3.11.7",
+                     *       "store": "sqlite",
+                     *       "schemaVersion": 13,
+                     *       "disk": {
+                     *         "storeBytes": 1048576,
+                     *         "freeBytes": 10737418240,
+                     *         "totalBytes": 21474836480
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AboutServer"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listExamples: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All examples, by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "hello",
+                     *           "name": "Hello",
+                     *           "description": "Greet three guests side by side.",
+                     *           "nodeCount": 10,
+                     *           "nodeTypes": [
+                     *             "core.echo",
+                     *             "core.template"
+                     *           ],
+                     *           "runnable": true
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ExamplePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getExample: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The definition. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0f1d5c9e-7f7c-4c1b-9d61-0c3a2f6d1b11",
+                     *       "metadata": {
+                     *         "name": "Say hello"
+                     *       },
+                     *       "nodes": [
+                     *         {
+                     *           "id": "5b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164",
+                     *           "type": "core.echo",
+                     *           "parameters": {
+                     *             "value": "hello"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "edges": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Definition"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    search: {
+        parameters: {
+            query?: {
+                /** @description A part of a name, a label or an id. */
+                q?: string;
+                /** @description How many of each kind, 10 by default and 50 at the most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found, by kind: workflows, runs, node types, packages, workers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
                 };
             };
             default: components["responses"]["Problem"];
