@@ -322,8 +322,10 @@ class RunRecord:
 
     def host_of(self, task: int) -> int:
         """The place in the plan that a task belongs to: for a call, its host's."""
-        for caller in self.callers_of(task):
-            task = caller
+        call = self.tasks[task].call
+        while call is not None:
+            task = call.parent
+            call = self.tasks[task].call
         return task
 
     def callers_of(self, task: int) -> Iterator[int]:

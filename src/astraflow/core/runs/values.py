@@ -5,7 +5,7 @@ Everything here follows from the facts of the run: it is the same whenever it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -62,31 +62,35 @@ class NodeValues(Mapping[str, Any]):
 
 
 class Names(Mapping[str, Any]):
-    """What the expressions of a task read. Each name is made when it is asked for: one item of a map may need none of
-    the inputs of its run."""
+    """What the expressions of a task read. Each name is looked for when it is asked for: there is one of these for each
+    item of a map, which may be many and need one name."""
+
+    __slots__ = ("_more", "_run", "_task")
 
     def __init__(
         self, run: RunRecord, task: int, more: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
         self._run = run
         self._task = task
-        self._makers: dict[str, Callable[[], Any]] = {
-            "inputs": lambda: msgspec.json.decode(run.accepted.inputs),
-            "nodes": lambda: NodeValues(run, task),
-            "run": self._run_fields,
-        }
-        if run.scopes:
-            self._take_scopes()
         self._more = more
 
-    def _take_scopes(self) -> None:
-        makers: dict[str, Callable[[], Any]] = {}
-        for scope, item in self._run.scopes_of(self._task):
-            found = _names_in(scope, item)
-            makers = {**found, **makers}  # what is further in comes first
-            if scope.step.is_call:
-                break
-        self._makers.update(makers)
+    def __getitem__(self, name: str) -> Any:
+        run = self._run
+        if name in self._more:
+            return self._more[name]
+        if run.scopes:  # what is further in comes first
+            for scope, item in run.scopes_of(self._task):
+                if name in _names_in(scope):
+                    return _value_in(scope, item, name)
+                if scope.step.is_call:
+                    break
+        if name == "inputs":
+            return msgspec.json.decode(run.accepted.inputs)
+        if name == "nodes":
+            return NodeValues(run, self._task)
+        if name == "run":
+            return self._run_fields()
+        raise KeyError(name)
 
     def _run_fields(self) -> dict[str, Any]:
         accepted = self._run.accepted
@@ -97,25 +101,30 @@ class Names(Mapping[str, Any]):
             "signals": SignalAddresses(self._run),
         }
 
-    def __getitem__(self, name: str) -> Any:
-        return self._more[name] if name in self._more else self._makers[name]()
-
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._makers, **self._more})
+        known = dict.fromkeys(("inputs", "nodes", "run"))
+        for scope, _ in self._run.scopes_of(self._task):
+            known.update(dict.fromkeys(_names_in(scope)))
+            if scope.step.is_call:
+                break
+        return iter({**known, **self._more})
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-def _names_in(scope: Scope, item: int) -> dict[str, Callable[[], Any]]:
+def _names_in(scope: Scope) -> tuple[str, ...]:
     """What is known inside a scope."""
-    given = scope.parameters
-    if scope.step.map is not None:
-        raw = scope.items[item]
-        return {scope.step.map.item: lambda: msgspec.json.decode(raw), INDEX: lambda: item}
-    return {
-        "inputs" if scope.step.is_call else "container": lambda: msgspec.json.decode(given),
-    }
+    step = scope.step
+    if step.map is not None:
+        return (step.map.item, INDEX)
+    return ("inputs",) if step.is_call else ("container",)
+
+
+def _value_in(scope: Scope, item: int, name: str) -> Any:
+    if scope.step.map is None:
+        return msgspec.json.decode(scope.parameters)
+    return item if name == INDEX else msgspec.json.decode(scope.items[item])
 
 
 def _raw_results(run: RunRecord, index: int, is_under_way: bool = False) -> msgspec.Raw | None:
