@@ -19,6 +19,7 @@ PARTS = (
     "src",
     "sdk",
     "packages",
+    "examples",
     "pyproject.toml",
     "setup.py",
     "MANIFEST.in",
