@@ -308,6 +308,22 @@ async def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(
         await rig.submit()
 
 
+async def test_a_name_is_found_as_it_is_written_and_in_another_case(store_url: str) -> None:
+    async with serving(store_url) as rig:
+        name = "Über-Straße ΑΒΓ 100%_!"
+        saved = definition(metadata={"name": name})
+        assert (await rig.post("/api/v1/workflows", json=saved)).status_code == 201
+        assert (await rig.post(RUNS, json={"workflow": saved})).status_code == 202
+        for text in (name, "Über", "ΑΒΓ", "STRA", "straße", "0%_!"):
+            for path in ("/api/v1/workflows", RUNS):
+                found = (await rig.client.get(path, params={"text": text})).json()["items"]
+                assert len(found) == 1, (path, text)
+        for text in ("0__!", "%%", "U_er"):
+            for path in ("/api/v1/workflows", RUNS):
+                found = (await rig.client.get(path, params={"text": text})).json()["items"]
+                assert found == [], (path, text)
+
+
 async def test_a_key_that_memory_has_no_room_for_is_still_one_run(store_url: str) -> None:
     """P3: what the engine had to forget is found in the store."""
 

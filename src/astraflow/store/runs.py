@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, NamedTuple
 
 from astraflow.core.ids import RunId
@@ -29,6 +30,9 @@ _LISTS = {
 _BODY = FactSegment.__struct_fields__.index("body")
 
 
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
 class RunFilter(NamedTuple):
     """Which runs; what is empty leaves out nothing. Times are wall-clock milliseconds, `until` is not in it."""
 
@@ -36,14 +40,15 @@ class RunFilter(NamedTuple):
     workflow_id: str = ""
     trigger: str = ""
     text: str = ""
-    """A part of the name or of the id, in whatever case."""
+    """A part of the name or of the id; A to Z in whatever case."""
     since: int = 0
     until: int = MAX_INTEGER
 
 
 def pattern_of(text: str) -> str:
-    """What `LIKE` finds a text anywhere with."""
-    plain = text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    """What `LIKE` finds a text anywhere with. Only A to Z become small, as `lower` of both databases makes them:
+    with `str.lower` a name with another capital letter would not be found as it is written."""
+    plain = text.translate(_SMALL).replace("!", "!!").replace("%", "!%").replace("_", "!_")
     return f"%{plain}%"
 
 

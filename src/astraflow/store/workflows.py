@@ -102,7 +102,7 @@ class StoredWorkflows:
         text: str = "",
     ) -> list[WorkflowRow]:
         """The newest version of each, last updated first, by (updated_at, workflow_id). `text`: only those that have it
-        in their name or their id, in whatever case."""
+        in their name or their id; A to Z in whatever case."""
         before_at, before_id = before or FIRST_PAGE
         return await all_rows(
             self._database,

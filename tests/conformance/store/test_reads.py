@@ -129,6 +129,7 @@ async def test_runs_are_found_by_what_they_are(backend: Backend) -> None:
             run(1, name="Nightly sync", trigger_name="night", submitted_by="ada"),
             finished(2, 2_000, name="nightly_report"),
             run(3, name="100% done", workflow_id="other"),
+            run(4, name="Über-Straße ΑΒΓ"),
         ]
         await desk.write(plans=[PLAN], runs=rows)
 
@@ -138,8 +139,10 @@ async def test_runs_are_found_by_what_they_are(backend: Backend) -> None:
             )
             return [row.run_id[-1] for row in found]
 
-        assert await ids() == ["3", "2", "1"]
+        assert await ids() == ["4", "3", "2", "1"]
         assert await ids(text="NIGHTLY") == ["2", "1"]
+        for text in ("Über", "ΑΒΓ", "BER-", "straße"):
+            assert await ids(text=text) == ["4"], text
         assert await ids(text="y_r") == ["2"]
         assert await ids(text="%") == ["3"]
         assert await ids(text="!") == []
@@ -148,7 +151,7 @@ async def test_runs_are_found_by_what_they_are(backend: Backend) -> None:
         assert await ids(status="succeeded", text="nightly") == ["2"]
         assert await ids(workflow_id="other") == ["3"]
         at = rows[1].created_at
-        assert await ids(since=at) == ["3", "2"]
+        assert await ids(since=at) == ["4", "3", "2"]
         assert await ids(until=at) == ["1"]
         assert await ids(before=(at, rows[1].run_id), text="nightly") == ["1"]
         found = await desk.store.find_run("default", rows[0].run_id)
