@@ -142,6 +142,31 @@ async def test_a_list_that_is_too_long_is_not_read(
     assert "12 bytes" in command.failure.message
 
 
+async def test_many_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    copies = Place(MemoryStore(), tmp_path).copies
+    made = (await copies.keep(chunks(b"[1]"), 3)).text()
+    under_way, most, told = 0, 0, Told()
+
+    class Counting:
+        async def size(self, copy: Copy) -> int:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            size = await copies.size(copy)
+            under_way -= 1
+            return size
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(copies, name)
+
+    values = ValueStore(cast("Copies", Counting()), cast("Current", told))
+    for task in range(20):
+        values.read(ReadList("default", RUN, task, "r1", made))
+    answers = [await told.next() for _ in range(20)]
+    assert {one.task for one in answers if one.items == b"[1]"} == set(range(20))
+    assert most == value_store.READS_AT_ONCE
+
+
 async def test_a_store_that_is_away_is_asked_again(tmp_path: Path) -> None:
     assert (await read(tmp_path, b"[1]", misses=value_store.TRIES - 1)).items == b"[1]"
     failure = (await read(tmp_path, b"[1]", misses=value_store.TRIES)).failure

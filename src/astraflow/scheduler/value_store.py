@@ -21,6 +21,7 @@ from astraflow.core.engine.commands import NoteList, NoteValue, OperatorCommand
 from astraflow.core.protocol.scan import problem_in
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.scope_opening import MAX_LIST_BYTES
+from astraflow.core.runs.scopes import read_items
 from astraflow.scheduler.copies import Copy
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ TRIES: Final = 5
 """How often a store that is away is asked."""
 FIRST_DELAY_S: Final = 0.5
 PIECE_BYTES: Final = 256 * 1024
+READS_AT_ONCE: Final = 2
+"""Lists that are in memory twice, while they are read and checked: many maps may begin together."""
 _LEVELS_AROUND: Final = 8
 """How deep in a frame an item stands at most, with what its node puts around it."""
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _decode: Final = msgspec.json.Decoder().decode
-_raw_items: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class ValueStore:
@@ -48,6 +50,7 @@ class ValueStore:
         self._copies = copies
         self._current = current
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reading = asyncio.Semaphore(READS_AT_ONCE)
 
     def store(self, effect: StoreValue) -> None:
         self._begin(self._store(effect))
@@ -82,7 +85,8 @@ class ValueStore:
         self._tell(command)
 
     async def _read(self, effect: ReadList) -> None:
-        found = await self._list_of(effect)
+        async with self._reading:
+            found = await self._list_of(effect)
         items, failure = (b"", found) if isinstance(found, TaskFailure) else (found, None)
         command = NoteList(
             tenant=effect.tenant,
@@ -159,7 +163,7 @@ def _checked(value: bytes, copy: Copy) -> bytes | TaskFailure:
 def _parts(value: bytes) -> Sequence[bytes | msgspec.Raw]:
     """The items of a list one by one, as all of them decoded take many times the room; else the value itself."""
     try:
-        return _raw_items.decode(value)
+        return read_items(value)
     except msgspec.ValidationError:
         return [value]  # the engine says what it is
 

@@ -28,6 +28,7 @@ from astraflow.core.runs.facts import (
     TaskWaiting,
     WaitReason,
 )
+from astraflow.core.runs.scopes import read_items
 from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.runs.values import bind_parameters, names_of
 from astraflow.core.workflow.bindings import MISSING, read, write
@@ -49,7 +50,6 @@ MAX_LIST_BYTES: Final = 64 * 1024 * 1024
 """Of a list that is stored by reference: it is in memory, and in the fact that opens its map."""
 
 _WAITS_FOR: Final = "the list of the map: "
-_raw_items: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def open_scope(decision: Decision, task: int, step: BodyStep) -> None:
@@ -158,7 +158,7 @@ def take_list(decision: Decision, command: TakeList) -> None:
     assert over is not None, "only a map reads a list"
     try:
         parameters = msgspec.json.decode(bind_parameters(run, task, run.node_at(task)))
-        count = len(_raw_items.decode(command.items))
+        count = len(read_items(command.items))
     except ExpressionError as error:
         _record(decision, task, expression_failure(error))
     except msgspec.ValidationError:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from astraflow.core.runs.facts import ScopeClosing, ScopeOpened
 
 NO_ITEMS: Final[list[msgspec.Raw]] = []
-_items: Final = msgspec.json.Decoder(list[msgspec.Raw])
+read_items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+"""The items of a list, each as it is written."""
 
 
 class Scope:
@@ -47,7 +48,7 @@ class Scope:
         self.count = fact.count
         self.width = len(plan.nodes)
         self.parameters = fact.parameters
-        self.items = NO_ITEMS if step.map is None else _items.decode(fact.items)
+        self.items = NO_ITEMS if step.map is None else read_items(fact.items)
         self.roots = [
             place
             for place, node in enumerate(plan.nodes)
