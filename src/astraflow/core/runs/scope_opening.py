@@ -46,8 +46,9 @@ MAX_ITEMS: Final = 100_000
 """Of one map: its tasks are in memory while the run is active."""
 MAX_RUN_TASKS: Final = 250_000
 """Of one run, with the tasks of all bodies."""
-MAX_LIST_BYTES: Final = 64 * 1024 * 1024
-"""Of a list that is stored by reference: it is in memory, and in the fact that opens its map."""
+MAX_LIST_BYTES: Final = 32 * 1024 * 1024
+"""Of a list that is stored by reference: it is in memory, and in the fact that opens its map, which is read whole for
+each reader that begins with the first event."""
 
 _WAITS_FOR: Final = "the list of the map: "
 
