@@ -414,8 +414,9 @@ async def test_who_may_not_read_gets_no_stream() -> None:
         problem_of(answer, 403, "E.AUTH.FORBIDDEN")
 
 
-async def test_the_client_reads_it_and_comes_back_by_itself() -> None:
-    async with serving() as rig, rig.worker() as worker:
+@pytest.mark.parametrize("ping_s", [15.0, 0.01])
+async def test_the_client_reads_it_and_comes_back_by_itself(ping_s: float) -> None:
+    async with serving(timing=Timing(ping_s=ping_s)) as rig, rig.worker() as worker:
         runs = [await rig.submit() for _ in range(2)]
         seen: list[StreamItem] = []
         url, token = f"http://127.0.0.1:{rig.port}", token_of(Role.ADMIN)
@@ -437,3 +438,13 @@ async def test_the_client_reads_it_and_comes_back_by_itself() -> None:
         for run_id in runs:
             ids = [one.id for one in seen if one.run_id == run_id]
             assert ids == list(range(ids[0], ids[0] + len(ids)))
+
+
+async def test_a_ping_is_an_event_without_an_id() -> None:
+    """A page sees it, and a browser keeps the position of the last batch."""
+    async with serving(timing=Timing(ping_s=0.01)) as rig, mixed(rig) as stream:
+        before = stream.position
+        async with asyncio.timeout(WAIT_S):
+            while "ping" not in stream.ends:
+                assert await stream.batch()
+        assert stream.position == before

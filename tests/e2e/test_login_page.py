@@ -37,8 +37,7 @@ def test_a_link_logs_a_browser_in_once(tmp_path: Path) -> None:
     with up(tmp_path, "--workers", "0") as server:
         link = server.process.line(lambda one: "/login#" in one).split()[-1]
         first = text_of(link, tmp_path / "first")
-        assert "Logged in as bootstrap (admin) of tenant default" in first
-        assert '<form id="login" hidden="">' in first
+        assert 'id="root"' in first, "the app itself"
         again = text_of(link, tmp_path / "second")
         assert "the link has expired or was used" in again
         assert '<form id="login">' in again

@@ -25,7 +25,10 @@ _HEAD: Final = (
         b"close",
     ),  # the end of the stream is the end of the connection, for the simplest of clients
 )
-_PING: Final = b": ping\n\n"
+COMMENT_PING: Final = b": ping\n\n"
+"""Keeps proxies from closing a stream in which nothing happens."""
+EVENT_PING: Final = b"event: ping\ndata: {}\n\n"
+"""The same as an event. An `EventSource` shows no comments, so that its page cannot see that a peer is gone."""
 _OVERFLOW: Final = b"event: overflow\ndata: %b\n\n" % encode(
     StreamEnd(
         code=errors.OVERLOADED.code,
@@ -79,17 +82,19 @@ class EventStream:
         tenant: str,
         pieces: AsyncGenerator[bytes, None],
         first: bytes = b"",
+        ping: bytes = COMMENT_PING,
     ) -> None:
         self._streams = streams
         self._tenant = tenant
         self._pieces = pieces
         self._first = first
+        self._ping = ping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._streams.opened(self._tenant)
         try:
             async with aclosing(self._pieces):
-                reader = _StreamClient(scope, receive, send, self._streams.timing)
+                reader = _StreamClient(scope, receive, send, self._streams.timing, self._ping)
                 was_read = await reader.pump(self._pieces, self._first)
                 # Also if it is 0: a tenant that has streams has a count of those that were dropped.
                 self._streams.metrics.sse_dropped.add(self._tenant, by=0 if was_read else 1)
@@ -100,13 +105,16 @@ class EventStream:
 class _StreamClient:
     """The connection of one client."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, timing: Timing) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, timing: Timing, ping: bytes
+    ) -> None:
         extensions: dict[str, Any] = scope.get("extensions") or {}
         self._drop: Callable[[bytes], None] | None = extensions.get(DROP)
         self._request_id = request_id_header(scope)
         self._receive = receive
         self._send = send
         self._timing = timing
+        self._ping = ping
 
     async def pump(self, pieces: AsyncGenerator[bytes, None], first: bytes) -> bool:
         """Send all pieces. False: the client was disconnected because it did not read."""
@@ -116,7 +124,7 @@ class _StreamClient:
             gone = group.create_task(self._wait_until_gone())
             try:
                 # Something is sent at once, so that the client sees that its stream is open.
-                if not await self._write(first or _PING):
+                if not await self._write(first or self._ping):
                     return await self._give_up(gone)
                 return await self._pump(pieces, group, gone)
             finally:
@@ -139,7 +147,7 @@ class _StreamClient:
                     )
                     if gone.done():
                         return True
-                    if not upcoming.done() and not await self._write(_PING):
+                    if not upcoming.done() and not await self._write(self._ping):
                         return await self._give_up(gone)
                 piece = upcoming.result()
             finally:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from astraflow.api.asgi import AsgiApp
-from astraflow.api.event_streams import EventStream, OpenStreams, error_bytes
+from astraflow.api.event_streams import EVENT_PING, EventStream, OpenStreams, error_bytes
 from astraflow.api.requests import Request, as_number
 from astraflow.api.responses import NO_CONTENT, PIECE_BYTES, encode
 from astraflow.api.routes import Endpoints, Header, Reply, Services, route
@@ -173,7 +173,8 @@ class EventEndpoints(Endpoints):
         "last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the "
         "last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is "
         "given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is "
-        "`run.missing`. A client that does not read for 30 seconds is disconnected, and may reconnect.",
+        "`run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that "
+        "does not read for 30 seconds is disconnected, and may reconnect.",
         query=FollowStream,
         headers=(_LAST_POSITION,),
         replies={200: Reply("The stream.", StreamBatch, "text/event-stream")},
@@ -197,7 +198,8 @@ class EventEndpoints(Endpoints):
         )
         # The position is sent at once: a client that is cut off before the first event resumes here, too.
         first = batch_bytes(follower.position, [])
-        return self._stream(tenant, batch_pieces(follower, query.coalesce_ms / 1000), first)
+        pieces = batch_pieces(follower, query.coalesce_ms / 1000)
+        return EventStream(self._streams, tenant, pieces, first, EVENT_PING)
 
 
 async def _encoded(

@@ -24,7 +24,7 @@ function welcome(who) {
 }
 async function settle(response) {
   const body = await response.json();
-  if (response.ok) welcome(body);
+  if (response.ok) location.replace("/");
   else { say(body.detail); show("login"); }
 }
 async function begin() {
@@ -50,10 +50,27 @@ begin();
 """
 
 _STYLE: Final = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 24rem; margin: 4rem auto; padding: 0 1rem; }
-label { display: block; margin: .75rem 0; }
-input { width: 100%; font: inherit; padding: .4rem; box-sizing: border-box; }
-button { font: inherit; padding: .4rem 1rem; }
+:root { color-scheme: light dark; --surface: #f7f8fa; --card: #fff; --border: #e1e4ea; --field: #8a91a0;
+  --text: #1a1d23; --dim: #5c6270; --accent: #4263eb; --link: #4263eb; }
+@media (prefers-color-scheme: dark) {
+  :root { --surface: #16181d; --card: #1d2027; --border: #31353f; --field: #6d7482; --text: #e6e8ee;
+    --dim: #9aa3b2; --link: #748ffc; }
+}
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--surface); color: var(--text);
+  font: 14px/1.5 Inter, system-ui, sans-serif; }
+main { width: min(22rem, calc(100vw - 2rem)); box-sizing: border-box; padding: 2rem; background: var(--card);
+  border: 1px solid var(--border); border-radius: 8px; }
+h1 { margin: 0 0 .25rem; font-size: 1.25rem; }
+p { margin: .5rem 0; }
+#said { color: var(--dim); }
+label { display: block; margin: .75rem 0; font-size: .8125rem; font-weight: 500; }
+input { width: 100%; box-sizing: border-box; margin-top: .25rem; padding: .4rem .5rem; font: inherit; color: inherit;
+  background: var(--card); border: 1px solid var(--field); border-radius: 4px; }
+button { padding: .4rem 1rem; font: inherit; font-weight: 600; color: #fff; background: var(--accent); border: 0;
+  border-radius: 4px; cursor: pointer; }
+form button { width: 100%; margin-top: .5rem; }
+a { color: var(--link); }
+input:focus-visible, button:focus-visible, a:focus-visible { outline: 2px solid var(--link); outline-offset: 1px; }
 """
 
 _ELSEWHERE: Final = """<p><a id="oidc" href="/api/v1/auth/oidc/login">Log in with single sign-on</a></p>
@@ -71,6 +88,7 @@ def _page(elsewhere: str) -> bytes:
 <style>{_STYLE}</style>
 </head>
 <body>
+<main>
 <h1>AstraFlow</h1>
 <p id="said" role="status"></p>
 <form id="login" hidden>
@@ -84,6 +102,7 @@ def _page(elsewhere: str) -> bytes:
 <p><a href="/api/docs">Description of the API</a></p>
 <button id="out" type="button">Log out</button>
 </div>
+</main>
 <script>{_SCRIPT}</script>
 </body>
 </html>
@@ -105,10 +124,12 @@ def refusal_page(message: str, code: str) -> bytes:
 <style>{_STYLE}</style>
 </head>
 <body>
+<main>
 <h1>Not logged in</h1>
 <p role="alert">{html.escape(message)}</p>
 <p>{html.escape(code)}</p>
 <p><a href="/login">Try again</a></p>
+</main>
 </body>
 </html>
 """.encode()

@@ -32,6 +32,8 @@ MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _event: Final = msgspec.json.Decoder(Event)
 _batch: Final = msgspec.json.Decoder(StreamBatch)
 _Read = TypeVar("_Read")
+_PING: Final = b"ping"
+"""Says that the server is there, and nothing else."""
 _CUTS: Final = frozenset({"overflow", "error"})
 
 
@@ -67,6 +69,8 @@ class EventReader(Generic[_Read]):
     def _read(self, body: bytes) -> Iterable[_Read]:
         if self._kind.decode("ascii", "replace") in _CUTS:
             raise Cut("the server ended the stream: " + body.decode("utf-8", "replace").strip())
+        if self._kind == _PING:
+            return ()
         try:
             return self._decode(self._id, body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
