@@ -14,6 +14,7 @@ from tests.cli.workflows import EXAMPLES, SLOW, node, workflow
 from tests.processes.command_line import Up, astra, start, up
 from tests.processes.rest import TOKEN
 from tests.processes.system import running
+from tests.processes.waiting import until
 
 NOTHING = json.dumps(workflow(node(1, "noop")))
 
@@ -150,3 +151,29 @@ def test_a_drained_worker_is_started_again_when_the_drain_is_taken_back(tmp_path
         assert running.astra("runs", "watch", waiting).code == 0
         assert running.said().count("was drained") == 1
         assert "restarting in" not in running.said()
+
+
+def test_the_web_app_is_opened_logged_in(tmp_path: Path) -> None:
+    """By a link of its own: the one that is printed still works."""
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened.part\nmv {tmp_path}/opened.part {tmp_path}/opened\n'
+    )
+    browser.chmod(0o755)
+    opened = tmp_path / "opened"
+    with up(tmp_path, "--workers", "0", "--open", BROWSER=f"{browser} %s") as server:
+        link = until(lambda: opened.read_text() if opened.exists() else None, "a browser")
+        printed = server.process.line(lambda one: "/login#" in one).split()[-1]
+        assert link != printed
+        for one in (link, printed):
+            code = one.partition("#")[2]
+            answer = httpx.post(
+                f"{server.url}/api/v1/auth/link", json={"code": code}, trust_env=False
+            )
+            assert answer.json()["subject"] == "bootstrap"
+
+
+def test_a_browser_that_cannot_start_is_no_error(tmp_path: Path) -> None:
+    with up(tmp_path, "--workers", "0", "--open", BROWSER="/nowhere/browser") as server:
+        until(lambda: "open the login link" in server.said(), "what to do instead")
+        assert server.astra("workers", "list").code == 0

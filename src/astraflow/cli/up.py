@@ -24,6 +24,7 @@ from astraflow.cli.exit_codes import FAILED, note
 from astraflow.cli.local_workers import LocalWorkers, worker_environment
 from astraflow.cli.server import Config, DataDir, Host, Port, prepare, run_loop
 from astraflow.cli.store_info import refuse_if_held
+from astraflow.cli.web_browser import is_wanted, open_page
 from astraflow.client.endpoint import Endpoint, keep_endpoint, place_of, read_endpoint
 from astraflow.clock import SystemClock
 from astraflow.config import (
@@ -51,9 +52,17 @@ def up(
     port: Port = None,
     data_dir: DataDir = None,
     workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="Number of workers")] = 1,
+    open_browser: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the web app, logged in. Without either: if a desktop is there to see it",
+            show_default=False,
+        ),
+    ] = None,
     config: Config = None,
 ) -> None:
-    """Start a scheduler and workers on this machine. ^C stops them."""
+    """Start a scheduler and workers on this machine, and open the web app. ^C stops them."""
     flags = {"host": host, "port": port, "data_dir": data_dir}
     loaded = load_scheduler(flags=flags, file=config)
     worker = load_worker(file=config)
@@ -62,7 +71,8 @@ def up(
     prepare(loaded, token.reveal(), *secret.lines())
     refuse_if_held(settings)
     sock = listen(settings.host, settings.port)
-    run_loop(_Up(settings, sock, token, secret).run(workers, _drain_s(worker), config))
+    served = _Up(settings, sock, token, secret, opens_browser=is_wanted(open_browser))
+    run_loop(served.run(workers, _drain_s(worker), config))
 
 
 def _drain_s(worker: Loaded[WorkerSettings]) -> int:
@@ -72,9 +82,16 @@ def _drain_s(worker: Loaded[WorkerSettings]) -> int:
 
 class _Up:
     def __init__(
-        self, settings: SchedulerSettings, sock: socket.socket, token: Secret, secret: Secret
+        self,
+        settings: SchedulerSettings,
+        sock: socket.socket,
+        token: Secret,
+        secret: Secret,
+        *,
+        opens_browser: bool,
     ) -> None:
         self._settings = settings
+        self._opens_browser = opens_browser
         self._sock = sock
         self._token = token
         self._secret = secret
@@ -173,17 +190,22 @@ class _Up:
         self._greeting = asyncio.create_task(self._greet(url))
 
     async def _greet(self, url: str) -> None:
-        """Print what to do next, with a login link, which the scheduler makes."""
+        """Print what to do next, with a login link, which the scheduler makes, and open the app."""
+        _print(_greeting(url, await self._login_link(url), self._settings))
+        if self._opens_browser and not await open_page(await self._login_link(url)):
+            note("no browser could be started: open the login link in one")
+
+    async def _login_link(self, url: str) -> str:
+        """A link that logs in once; without one, the page to log in with."""
         from astraflow.client.access_requests import create_link
         from astraflow.client.asynchronous import AsyncClient
 
-        link = f"{url}/login"
         try:
             async with AsyncClient(url, self._token.reveal()) as client:
-                link = url + (await client.perform(create_link())).path
+                return url + (await client.perform(create_link())).path
         except errors.AstraflowError as error:
             note(f"no login link: {error.message}")
-        _print(_greeting(url, link, self._settings))
+            return f"{url}/login"
 
 
 def _reachable(host: str) -> str:
@@ -217,7 +239,7 @@ def _greeting(url: str, link: str, settings: SchedulerSettings) -> list[str]:
     kept = folder / "token"
     bearer = "$ASTRA_TOKEN" if settings.bootstrap_token else f"$(cat {kept})"
     lines = [
-        f"  login     {link}",
+        f"  web app   {link}",
         "            works once, for ten minutes; `astra login-link` prints another",
         f"  API       {url}/api/docs",
         f"  data      {folder.absolute()}",
