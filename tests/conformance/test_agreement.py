@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def definitions(draw: Any) -> bytes:
     return msgspec.json.encode(document)
 
 
+@pytest.mark.timeout(900)  # it takes two minutes alone on a slow machine
 @settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(definitions())
 def test_what_is_valid_is_carried_out_and_nothing_else(raw: bytes) -> None:

@@ -137,9 +137,10 @@ def _worker_nodes() -> list[dict[str, Any]]:
 
 def _scheduler_nodes() -> list[dict[str, Any]]:
     given = _ANYTHING
+    fields = {"port": _TEXT, "when": _ANYTHING, "equals": _ANYTHING}
     cases = {
         "type": "array",
-        "items": {"type": "object", "properties": {"port": _TEXT}, "required": ["port"]},
+        "items": {"type": "object", "properties": fields, "required": ["port"]},
     }
     chosen = {"case": {"type": ["string", "null"]}, "value": given}
     rows = [
