@@ -6,6 +6,11 @@ import { defineConfig } from "vitest/config";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
+/** The scheduler that the development server asks. */
+const SCHEDULER = process.env.ASTRA_DEV_URL ?? "http://127.0.0.1:8080";
+/** It takes changes from its own pages only. */
+const TO_SCHEDULER = { target: SCHEDULER, changeOrigin: true, headers: { origin: SCHEDULER } };
+
 /** The server puts a new nonce in the place of this text in each response. */
 export const NONCE = "__CSP_NONCE__";
 
@@ -47,6 +52,6 @@ export default defineConfig({
     chunkSizeWarningLimit: 1024,
   },
   worker: { format: "es" },
-  server: { proxy: { "/api": "http://127.0.0.1:8080", "/login": "http://127.0.0.1:8080" } },
-  test: { include: ["tests/**/*.test.ts"], environment: "node" },
+  server: { proxy: { "/api": TO_SCHEDULER, "/login": TO_SCHEDULER } },
+  test: { include: ["tests/**/*.test.ts"], environment: "node", testTimeout: 60_000 },
 });

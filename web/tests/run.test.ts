@@ -132,6 +132,17 @@ describe("the state of a run", () => {
   });
 });
 
+describe("a batch with joined outputs", () => {
+  test("has numbers that are not in order, and all of it counts", () => {
+    const both = [delta(9, "ab", 0, { pieces: 2 }), delta(8, "xy", 0, { nodeId: "b", pieces: 2 })];
+    const after = reduceRun(START, both);
+    expect(after.nodes.get("a")?.streams.text?.text).toBe("ab");
+    expect(after.nodes.get("b")?.streams.text?.text).toBe("xy");
+    expect(after.lastEvent).toBe(9);
+    expect(reduceRun(after, both)).toBe(after);
+  });
+});
+
 describe("snapshots", () => {
   const snapshot = (lastEvent: number, more: object = {}): RunEvent => ({
     type: "run.snapshot",
@@ -142,6 +153,22 @@ describe("snapshots", () => {
       nodes: [{ nodeId: "a", status: "running", attempt: 1 }],
       ...more,
     },
+  });
+
+  test("a late viewer sees which results were taken over", () => {
+    const nodes = [
+      { nodeId: "a", status: "succeeded", attempt: 0 },
+      { nodeId: "b", status: "succeeded", attempt: 0, startedAt: "t1" },
+      { nodeId: "c", status: "succeeded", attempt: 1, startedAt: "t1" },
+      { nodeId: "d", status: "succeeded", attempt: 0, parent: "b" },
+    ];
+    const run = reduceRun(START, [snapshot(7, { nodes })]);
+    expect(["a", "b", "c", "d"].map((id) => stepState(run.nodes.get(id)))).toEqual([
+      "cached",
+      "succeeded",
+      "succeeded",
+      "succeeded",
+    ]);
   });
 
   test("a late viewer sees the stream so far, and what follows it once", () => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { NodeCatalog } from "../src/model/catalog";
 import { nodesOf, openDocument, setAt } from "../src/model/document";
-import { GRID, layoutDocument, USUAL_SIZE } from "../src/model/layout";
+import { layoutDocument } from "../src/model/layout";
 import { portsOf } from "../src/model/ports";
 import { mayFit, typesAt } from "../src/model/schemaTypes";
+import { GRID, USUAL_SIZE } from "../src/model/sizes";
 import { Wiring } from "../src/model/wiring";
 import { BODIES, CATALOG, EVERYTHING, SEED } from "./examples";
 

@@ -11,6 +11,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     readonly requestId: string | null,
+    /** What is wrong with a document, item by item. */
+    readonly errors: NonNullable<Problem["errors"]> = [],
   ) {
     super(message);
   }
@@ -18,6 +20,9 @@ export class ApiError extends Error {
 
 /** Requests that change something carry the token of the session, which a page of another site does not know. */
 let csrfToken = "";
+
+/** For requests that are not made by the client below. */
+export const csrf = (): string => csrfToken;
 
 export const api = createClient<paths>({ baseUrl: location.origin });
 
@@ -33,7 +38,13 @@ api.use({
       .json()
       .catch(() => null)) as Problem | null;
     const title = problem?.detail ?? problem?.title ?? response.statusText;
-    throw new ApiError(title, response.status, problem?.code ?? "", response.headers.get("x-request-id"));
+    throw new ApiError(
+      title,
+      response.status,
+      problem?.code ?? "",
+      response.headers.get("x-request-id"),
+      problem?.errors ?? [],
+    );
   },
 });
 

@@ -457,7 +457,7 @@ export interface paths {
         };
         /**
          * follow the tenant and any number of runs on one connection, as Server-Sent Events
-         * @description Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is `run.missing`. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
+         * @description Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
          */
         get: operations["followStream"];
         put?: never;

@@ -11,6 +11,13 @@ export interface NodeType {
   readonly ui?: NodeUi | null;
   readonly executedBy?: string | null;
   readonly middleware?: boolean | null;
+  readonly description?: string | null;
+  /** Markdown. */
+  readonly help?: string | null;
+  /** A name of Tabler's set. */
+  readonly icon?: string | null;
+  readonly color?: string | null;
+  readonly executable?: boolean | null;
 }
 
 export type CatalogMiss = "type" | "package" | "version" | "ambiguous";

@@ -64,6 +64,9 @@ export interface NodeDefinition {
   readonly middlewares?: readonly string[] | null;
   readonly onFailure?: string | null;
   readonly onCancel?: string | null;
+  readonly retry?: object | null;
+  readonly workerHints?: object | null;
+  readonly affinity?: object | null;
   readonly when?: string | null;
   readonly disabled?: boolean | null;
   readonly parent?: string | null;

@@ -6,6 +6,7 @@
 import type { CanvasGroup, CanvasNote, EdgeDefinition, NodeDefinition } from "./definition";
 import { EDITOR_KEY } from "./definition";
 import { editItems, insertIn, mergedWith, type NewJson, removeIn, setIn } from "./json/edits";
+import { indented } from "./json/lines";
 import { type JsonStyle, styleOf } from "./json/printing";
 import {
   type Json,
@@ -13,6 +14,7 @@ import {
   type JsonNode,
   type JsonPath,
   nodeAt,
+  parseNode,
   parseText,
   plainOf,
 } from "./json/tree";
@@ -110,6 +112,46 @@ export function setAt(document: WorkflowDocument, path: JsonPath, value: Json): 
   if (known === undefined) return withRoot(document, setIn(document.root, path, { value }, document.style));
   const node = mergedWith(known, value, document.style, path.length);
   return node === known ? document : withRoot(document, setIn(document.root, path, { node }, document.style));
+}
+
+/** Set a value in the bytes that a person typed. Throws JsonTextError if they are not JSON. */
+export function setTextAt(document: WorkflowDocument, path: JsonPath, text: string): WorkflowDocument {
+  const node = parseNode(indented(text, document.style.indent, path.length));
+  return nodeAt(document.root, path)?.text === node.text
+    ? document
+    : withRoot(document, setIn(document.root, path, { node }, document.style));
+}
+
+/** The bytes of a part; undefined if it is not there. */
+export function textAt(document: WorkflowDocument, path: JsonPath): string | undefined {
+  return nodeAt(document.root, path)?.text;
+}
+
+/** Put the members of an object into another order, or give them other names: their bytes stay. */
+export function arrangeAt(
+  document: WorkflowDocument,
+  path: JsonPath,
+  order: readonly (readonly [from: string, to: string])[],
+): WorkflowDocument {
+  let edited = withRoot(document, setIn(document.root, path, { value: {} }, document.style));
+  for (const [from, to] of order) {
+    const node = nodeAt(document.root, [...path, from]);
+    if (node === undefined) continue;
+    edited = withRoot(edited, setIn(edited.root, [...path, to], { node }, document.style));
+  }
+  return edited;
+}
+
+/** Move an item of a list. */
+export function moveAt(
+  document: WorkflowDocument,
+  path: JsonPath,
+  from: number,
+  to: number,
+): WorkflowDocument {
+  const node = nodeAt(document.root, [...path, from]);
+  if (node === undefined || from === to) return document;
+  return insertAt(removeAt(document, [...path, from]), path, to, { node });
 }
 
 export function removeAt(document: WorkflowDocument, path: JsonPath): WorkflowDocument {

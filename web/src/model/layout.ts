@@ -6,14 +6,8 @@
 import { layout as arrange, Graph } from "@dagrejs/dagre";
 import { CONTAINER_TYPE, type NodeDefinition, type Position } from "./definition";
 import { edgesOf, nodesOf, type WorkflowDocument } from "./document";
+import { GRID, type Size, USUAL_SIZE } from "./sizes";
 
-export interface Size {
-  readonly width: number;
-  readonly height: number;
-}
-
-export const GRID = 8;
-export const USUAL_SIZE: Size = { width: 224, height: 88 };
 const BORDER = { top: 48, side: 24, bottom: 24 } as const;
 const GAPS = { nodesep: 40, ranksep: 80, edgesep: 16 } as const;
 

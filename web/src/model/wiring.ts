@@ -10,6 +10,24 @@ export type WireVerdict =
   | { readonly fits: true; readonly replaces: boolean }
   | { readonly fits: false; readonly reason: string };
 
+/** One end of a wire that somebody drags. */
+export interface OpenEnd {
+  readonly node: string;
+  readonly port: string;
+  /** Whether the wire begins there or ends there. */
+  readonly side: "source" | "target";
+}
+
+/** A port of a container as it is seen from the inside. */
+const INNER = "inside:";
+export const innerPort = (port: string): string => `${INNER}${port}`;
+
+/** The end of an edge at a port; those of order need no name. */
+export function endAt(node: string, port: string): EdgeEnd {
+  if (port.startsWith(INNER)) return { node, port: port.slice(INNER.length) };
+  return port === "done" || port === "trigger" ? { node } : { node, port };
+}
+
 const refused = (reason: string): WireVerdict => ({ fits: false, reason });
 const named = (port: Port): string => [...(port.types ?? [])].sort().join(" or ");
 
@@ -29,10 +47,12 @@ export class Wiring {
     for (const node of this.nodes.values())
       for (const one of node.middlewares ?? []) this.hosts.set(one, node.id);
     for (const edge of edgesOf(document)) {
+      if (edge.target.port) this.taken.add(`${edge.target.node} ${edge.target.port}`);
+      // An edge at the border of a container brings a value in or out: it orders nothing.
+      if (this.borderOf(edge.source.node, edge.target.node) !== null) continue;
       const known = this.successors.get(edge.source.node);
       if (known === undefined) this.successors.set(edge.source.node, [edge.target.node]);
       else known.push(edge.target.node);
-      if (edge.target.port) this.taken.add(`${edge.target.node} ${edge.target.port}`);
     }
   }
 
@@ -49,15 +69,36 @@ export class Wiring {
 
   check(source: EdgeEnd, target: EdgeEnd): WireVerdict {
     if (source.node === target.node) return refused("An edge cannot lead from a step to itself");
-    const read = this.portsOf(source.node)?.outputs.get(source.port ?? "done");
-    const write = this.portsOf(target.node)?.inputs.get(target.port ?? "trigger");
+    const border = this.borderOf(source.node, target.node);
+    const [from, to] = [this.portsOf(source.node), this.portsOf(target.node)];
+    const read = (border === "in" ? from?.inputs : from?.outputs)?.get(source.port ?? "done");
+    const write = (border === "out" ? to?.outputs : to?.inputs)?.get(target.port ?? "trigger");
     if (read === undefined || write === undefined) return refused("There is no such port");
+    if (border !== null) return this.checkBorder(source, target, read, write);
     if (this.hosts.has(source.node) || this.hosts.has(target.node)) {
       return refused("A middleware runs with the step that it wraps and has no edges");
     }
-    const [from, to] = [this.parentOf(source.node), this.parentOf(target.node)];
-    if (from !== to) return refused("The edge would cross the border of a container");
+    if (this.parentOf(source.node) !== this.parentOf(target.node))
+      return refused("The edge would cross the border of a container");
     if (this.isReachable(target.node, source.node)) return refused("The edge would close a circle");
+    return this.checkTypes(source, target, read, write);
+  }
+
+  /** The same for a wire that is dragged, and a port that it might end at. */
+  checkOpen(open: OpenEnd, node: string, port: string): WireVerdict {
+    const [one, other] = [endAt(open.node, open.port), endAt(node, port)];
+    return open.side === "source" ? this.check(one, other) : this.check(other, one);
+  }
+
+  /** Into the container around the target, out of the one around the source, or neither. */
+  private borderOf(source: string, target: string): "in" | "out" | null {
+    if (this.parentOf(target) === source) return "in";
+    return this.parentOf(source) === target ? "out" : null;
+  }
+
+  private checkBorder(source: EdgeEnd, target: EdgeEnd, read: Port, write: Port): WireVerdict {
+    if (read.kind !== "data" || write.kind !== "data")
+      return refused("At the border of a container an edge brings a value");
     return this.checkTypes(source, target, read, write);
   }
 

@@ -77,6 +77,8 @@ export interface OutputBody extends NodeBody {
 
 /** A node in the snapshot of a run. */
 export interface SnapshotNode extends NodeBody {
+  /** The container that the node is inside of. */
+  readonly parent?: string | null;
   readonly status: NodeStatus;
   readonly attempt: number;
   readonly failures?: number;

@@ -43,9 +43,13 @@ class Batch {
   private nodes: Map<string, RunNode> | null = null;
   private edges: Map<string, boolean> | null = null;
   private scoped: number;
+  /** The last event that was seen before. Within a batch numbers are not in order: outputs of several nodes are joined. */
+  private seen: number;
+  private readonly taken = new Set<number>();
 
   constructor(private readonly before: RunState) {
     this.head = before;
+    this.seen = before.lastEvent;
     this.scoped = before.scopedCount;
   }
 
@@ -57,7 +61,8 @@ class Batch {
 
   apply(event: RunEvent): void {
     const id = event.id ?? 0;
-    if (id > 0 && id <= this.head.lastEvent) return;
+    if (id > 0 && (id <= this.seen || this.taken.has(id))) return;
+    if (id > 0) this.taken.add(id);
     const at = event.occurredAt ?? null;
     switch (event.type) {
       case "run.snapshot":
@@ -101,7 +106,7 @@ class Batch {
         break;
       default: // a type of a newer scheduler: its number counts
     }
-    if (id > 0) this.head = { ...this.head, lastEvent: id };
+    if (id > this.head.lastEvent) this.head = { ...this.head, lastEvent: id };
   }
 
   private takeSnapshot(run: SnapshotBody): void {
@@ -116,6 +121,7 @@ class Batch {
       // Of a run that has ended the last event follows again, so that there is a number to reconnect with.
       lastEvent: run.finishedAt == null ? run.lastEvent : run.lastEvent - 1,
     };
+    this.seen = this.head.lastEvent;
     this.edges = new Map(this.before.edges);
     this.nodes = new Map();
     this.scoped = 0;
@@ -242,6 +248,14 @@ function extended(known: OutputStream | undefined, body: OutputBody): OutputStre
   };
 }
 
+/** It has a result and never began: the result was taken over. A node inside of another stands for all of its items. */
+const hasNotRun = (given: SnapshotNode): boolean =>
+  given.status === "succeeded" &&
+  given.attempt === 0 &&
+  given.startedAt == null &&
+  given.items == null &&
+  given.parent == null;
+
 function fromSnapshot(given: SnapshotNode, known: RunNode | undefined): RunNode {
   return {
     ...newNode(given.nodeId, given.scopePath ?? null),
@@ -256,7 +270,7 @@ function fromSnapshot(given: SnapshotNode, known: RunNode | undefined): RunNode 
     error: given.error ?? null,
     startedAt: given.startedAt ?? null,
     finishedAt: given.finishedAt ?? null,
-    isReused: given.pinned === true || (known?.isReused ?? false),
+    isReused: given.pinned === true || (known?.isReused ?? false) || hasNotRun(given),
     items: given.items?.total ?? null,
     itemCounts: given.items ?? null,
     metrics: given.metrics ?? {},

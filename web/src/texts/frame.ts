@@ -1,5 +1,5 @@
-/** The English texts of the app, in one place. Sentence case; verbs on buttons. */
-export const texts = {
+/** The texts of the frame, the lists and the canvas. */
+export const frame = {
   product: "AstraFlow",
   skipToContent: "Skip to content",
   nav: {
@@ -8,6 +8,7 @@ export const texts = {
     runs: "Runs",
     workers: "Workers",
     packages: "Packages",
+    triggers: "Triggers",
     settings: "Settings",
   },
   live: {
@@ -15,6 +16,14 @@ export const texts = {
     connecting: "Connecting…",
     reconnecting: (seconds: number): string => `Reconnecting… (${seconds} s)`,
     offlineSince: (time: string): string => `Offline since ${time}`,
+  },
+  userMenu: {
+    open: (name: string): string => `Logged in as ${name}`,
+    who: (name: string, role: string): string => `${name} · ${role}`,
+    settings: "Settings",
+    shortcuts: "Shortcuts",
+    logOut: "Log out",
+    logOutFailed: "You are still logged in",
   },
   theme: {
     switchToDark: "Switch to the dark theme",
@@ -40,12 +49,14 @@ export const texts = {
     settings: { title: "Settings" },
   },
   workerCommand: (url: string): string => `astra worker --scheduler-url ${url}`,
+  cancel: "Cancel",
+  close: "Close",
   copy: "Copy",
   copied: "Copied",
   notFound: { title: "There is no such page", back: "Go to workflows" },
   failed: {
     title: "This page could not be shown",
-    list: "The list could not be loaded",
+    panel: "This could not be loaded",
     server: "The scheduler does not answer",
     retry: "Try again",
     request: (id: string): string => `Request ${id}`,
@@ -73,6 +84,37 @@ export const texts = {
     host: "Host",
     heartbeat: "Last heartbeat",
   },
+  canvas: {
+    label: "Graph of the workflow",
+    minimap: "Map of the graph",
+    map: "Map",
+    container: "Container",
+    stepName: "Name of the step",
+    notInstalled: "Package not installed",
+    disabled: "Disabled",
+    pinned: "Result pinned",
+    edited: "Edited since the run",
+    problems: (count: number): string => (count === 1 ? "1 problem" : `${count} problems`),
+    note: "Note",
+    noteText: "Text of the note",
+    notePlaceholder: "Write a note. **Markdown** works.",
+    emptyNote: "Double-click to write",
+    noteColor: (color: string): string => `Make the note ${color}`,
+  },
+  stepState: {
+    notRun: "Not run",
+    queued: "Queued",
+    running: "Running",
+    waiting: "Waiting",
+    retrying: "Retrying",
+    succeeded: "Succeeded",
+    cached: "Cached",
+    failed: "Failed",
+    cancelled: "Cancelled",
+    skipped: "Skipped",
+  },
+  waiting: (kind: string, detail: string): string => (detail === "" ? `Waits for ${kind}` : detail),
+  items: (ended: number, total: number): string => `${ended} of ${total} items`,
   runStatus: {
     queued: "Queued",
     running: "Running",

@@ -1,0 +1,53 @@
+import { BaseEdge, EdgeLabelRenderer, type EdgeProps, getBezierPath } from "@xyflow/react";
+import { memo, useContext, useState } from "react";
+import { edgeKey } from "../model/run/state";
+import { useHasRun, useRun, useStep } from "../stores/run";
+import classes from "./canvas.module.css";
+import { useDecor } from "./decor";
+import type { WireEdge } from "./flow";
+import { WireChipContext } from "./wireChip";
+
+/** An edge. In a run it shows whether something has gone over it. */
+export const Wire = memo(function Wire(props: EdgeProps<WireEdge>) {
+  const { id, source, target, data, selected } = props;
+  const [path, x, y] = getBezierPath(props);
+  const hasRun = useHasRun();
+  const from = useStep(source);
+  const taken = useRun((run) => run.edges.get(edgeKey(source, target)));
+  const Chip = useContext(WireChipContext);
+  const [isNear, setIsNear] = useState(false);
+  const difference = useDecor((decor) => decor.differences.get(id));
+  const kind = data?.kind ?? "control";
+  const isLive = kind === "error" ? from?.status === "failed" : from?.status === "succeeded";
+  const state = !hasRun ? undefined : taken === false ? "dead" : isLive ? "taken" : "idle";
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: what it shows is in the panel of the step, too
+    <g onMouseEnter={() => setIsNear(true)} onMouseLeave={() => setIsNear(false)}>
+      <BaseEdge
+        id={id}
+        path={path}
+        className={classes.wire}
+        data-kind={kind}
+        data-state={state}
+        data-difference={difference}
+        data-selected={selected || undefined}
+        interactionWidth={20}
+      />
+      {data?.edge.when != null && (
+        <EdgeLabelRenderer>
+          <span
+            className={classes.condition}
+            style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}
+          >
+            {data.edge.when}
+          </span>
+        </EdgeLabelRenderer>
+      )}
+      {Chip !== null && data !== undefined && taken !== false && (
+        <EdgeLabelRenderer>
+          <Chip edge={data.edge} x={x} y={y} isNear={isNear || selected === true} />
+        </EdgeLabelRenderer>
+      )}
+    </g>
+  );
+});

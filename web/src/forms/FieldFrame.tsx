@@ -1,0 +1,116 @@
+import { ActionIcon, Tooltip } from "@mantine/core";
+import { IconMathFunction, IconPlugConnected, IconRestore } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import { texts } from "../texts";
+import classes from "./forms.module.css";
+
+interface FrameProps {
+  readonly id: string;
+  readonly label: string;
+  readonly isRequired?: boolean;
+  readonly help?: string | undefined;
+  readonly hint?: string | undefined;
+  readonly unit?: string | undefined;
+  /** What fills the field instead. */
+  readonly source?: string | undefined;
+  readonly errors?: readonly string[];
+  readonly pointer?: string | undefined;
+  /** The control stands beside the label, not below it. */
+  readonly isInline?: boolean;
+  /** The control is a group of controls, which the label names. */
+  readonly isGroup?: boolean;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+export const helpId = (id: string): string => `${id}-help`;
+export const labelId = (id: string): string => `${id}-label`;
+
+/** What is around each control: its label, what it means, and what is wrong with it. */
+export function FieldFrame(props: FrameProps) {
+  const { id, label, isRequired = false, help, hint, unit, errors = [], pointer, isInline = false } = props;
+  const name = (
+    <>
+      {label}
+      {unit !== undefined && <span className={classes.unit}> ({unit})</span>}
+      {isRequired && (
+        <span className={classes.required} title={texts.forms.required} aria-hidden="true">
+          {" *"}
+        </span>
+      )}
+    </>
+  );
+  return (
+    <div className={classes.field} data-pointer={pointer} data-invalid={errors.length > 0 || undefined}>
+      <div className={classes.labelRow}>
+        {props.isGroup ? (
+          <span className={classes.label} id={labelId(id)}>
+            {name}
+          </span>
+        ) : (
+          <label className={classes.label} id={labelId(id)} htmlFor={id}>
+            {name}
+          </label>
+        )}
+        <span className={classes.actions}>
+          {props.actions}
+          {isInline && props.children}
+        </span>
+      </div>
+      {props.source !== undefined && (
+        <div className={classes.source}>
+          <IconPlugConnected size={14} aria-hidden="true" />
+          {texts.forms.wiredTo(props.source)}
+        </div>
+      )}
+      {!isInline && props.children}
+      {errors.map((error) => (
+        <div key={error} className={classes.error}>
+          {error}
+        </div>
+      ))}
+      {(help !== undefined || hint !== undefined) && (
+        <div className={classes.help} id={helpId(id)}>
+          {help}
+          {hint !== undefined && <span className={classes.hint}>{hint}</span>}
+        </div>
+      )}
+    </div>
+  );
+}
+
+export function ResetButton({ label, onClick }: { readonly label: string; readonly onClick: () => void }) {
+  const words = texts.forms.reset(label);
+  return (
+    <Tooltip label={words}>
+      <ActionIcon size={20} variant="subtle" color="gray" aria-label={words} onClick={onClick}>
+        <IconRestore size={14} />
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+interface ToggleProps {
+  readonly label: string;
+  readonly isOn: boolean;
+  readonly onToggle: () => void;
+}
+
+/** Switches a field between a fixed value and an expression. */
+export function ExpressionToggle({ label, isOn, onToggle }: ToggleProps) {
+  const words = isOn ? texts.forms.toFixedValue(label) : texts.forms.toExpression(label);
+  return (
+    <Tooltip label={words}>
+      <ActionIcon
+        size={20}
+        variant={isOn ? "light" : "subtle"}
+        color={isOn ? "accent" : "gray"}
+        aria-label={words}
+        aria-pressed={isOn}
+        onClick={onToggle}
+      >
+        <IconMathFunction size={14} />
+      </ActionIcon>
+    </Tooltip>
+  );
+}
