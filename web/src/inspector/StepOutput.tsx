@@ -1,0 +1,96 @@
+import { StateMark } from "../canvas/StateMark";
+import { shortText } from "../forms/values";
+import { readPath } from "../model/bindings";
+import type { NodeType } from "../model/catalog";
+import type { NodeDefinition } from "../model/definition";
+import { edgesOf } from "../model/document";
+import type { Json } from "../model/json/tree";
+import { type Port, portsOf } from "../model/ports";
+import { newNode, stepState } from "../model/run/state";
+import { useDocument } from "../stores/editor";
+import { texts } from "../texts";
+import { useInspector } from "./context";
+import classes from "./inspector.module.css";
+import { PortName, StepLink } from "./StepInput";
+import { useRanStep } from "./useLastRun";
+import { ValueView } from "./ValueView";
+
+const words = texts.forms.output;
+
+interface StepProps {
+  readonly node: NodeDefinition;
+  readonly type: NodeType | undefined;
+}
+
+/** Where each output leads to, and what the step gave in the last run. */
+export function StepOutput({ node, type }: StepProps) {
+  const { lastRunId } = useInspector();
+  const ran = useRanStep(lastRunId, node.id);
+  const result = ran.data?.result as Json | undefined;
+  const state = stepState(
+    ran.data === undefined ? undefined : { ...newNode(node.id, null), status: ran.data.status },
+  );
+  const ports = [...portsOf(node, type).outputs.values()];
+  return (
+    <div className={classes.stack}>
+      <h3 className={classes.subtitle}>{words.ports}</h3>
+      <ul className={classes.portList}>
+        {ports.map((port) => (
+          <li key={port.key} className={classes.portItem} data-kind={port.kind}>
+            <PortName port={port} />
+            <OutputTargets node={node} port={port} />
+            {port.kind === "data" && result != null && <LastValue value={readPath(port.path, result)} />}
+          </li>
+        ))}
+      </ul>
+      <h3 className={classes.subtitle}>{words.lastRun}</h3>
+      {lastRunId === null || ran.isError ? (
+        <p className={classes.help}>{texts.forms.noRun}</p>
+      ) : (
+        ran.data !== undefined && (
+          <>
+            <div className={classes.ranState}>
+              <StateMark state={state} />
+              <span>{texts.stepState[state]}</span>
+            </div>
+            {ran.data.error != null && (
+              <p className={classes.ranError}>{ran.data.error.message ?? ran.data.error.code}</p>
+            )}
+            <ValueView
+              label={words.lastRun}
+              value={ran.data.resultTruncated ? texts.forms.tooLarge : (result ?? undefined)}
+            />
+          </>
+        )
+      )}
+    </div>
+  );
+}
+
+function LastValue({ value }: { readonly value: Json | undefined }) {
+  if (value === undefined) return null;
+  return (
+    <code className={classes.value} title={shortText(value)}>
+      {shortText(value)}
+    </code>
+  );
+}
+
+function OutputTargets({ node, port }: { readonly node: NodeDefinition; readonly port: Port }) {
+  const document = useDocument();
+  const edges = edgesOf(document).filter(
+    (edge) => edge.source.node === node.id && (edge.source.port ?? "done") === port.key,
+  );
+  if (edges.length === 0) return <span className={classes.dim}>{words.notWired}</span>;
+  return (
+    <>
+      {edges.map((edge) => (
+        <StepLink
+          key={`${edge.target.node}:${edge.target.port ?? ""}`}
+          id={edge.target.node}
+          port={edge.target.port ?? "trigger"}
+        />
+      ))}
+    </>
+  );
+}
