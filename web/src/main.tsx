@@ -1,7 +1,9 @@
 import "@mantine/core/styles.css";
+import "@mantine/notifications/styles.css";
 import "./styles/fonts.css";
 import "./styles/base.css";
 import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
@@ -24,6 +26,7 @@ createRoot(place).render(
       colorSchemeManager={colorSchemes}
       getStyleNonce={() => nonce}
     >
+      <Notifications position="bottom-right" limit={4} />
       <QueryClientProvider client={queries}>
         <SessionGate>
           <RouterProvider router={router} />

@@ -1,33 +1,15 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
-import {
-  IconMoon,
-  IconPackage,
-  IconPlayerPlay,
-  IconServer2,
-  IconSettings,
-  IconSitemap,
-  IconSun,
-} from "@tabler/icons-react";
+import { IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
 import { Link, Outlet } from "@tanstack/react-router";
-import type { ComponentType } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import icon from "../assets/icon.svg";
 import { texts } from "../texts";
+import { TourButton } from "../tour/TourButton";
 import classes from "./frame.module.css";
+import { useGlobalKeys } from "./globalKeys";
 import { LivePill } from "./LivePill";
-
-interface Section {
-  readonly to: "/workflows" | "/runs" | "/workers" | "/packages" | "/settings";
-  readonly label: string;
-  readonly icon: ComponentType<{ size: number; stroke: number }>;
-}
-
-const SECTIONS: readonly Section[] = [
-  { to: "/workflows", label: texts.nav.workflows, icon: IconSitemap },
-  { to: "/runs", label: texts.nav.runs, icon: IconPlayerPlay },
-  { to: "/workers", label: texts.nav.workers, icon: IconServer2 },
-  { to: "/packages", label: texts.nav.packages, icon: IconPackage },
-  { to: "/settings", label: texts.nav.settings, icon: IconSettings },
-];
+import { SECTIONS } from "./sections";
+import { UserMenu } from "./UserMenu";
 
 function ThemeSwitch() {
   const { setColorScheme } = useMantineColorScheme();
@@ -47,23 +29,67 @@ function ThemeSwitch() {
   );
 }
 
+const PALETTE_RETRY_MS = 5_000;
+
+/** The scheduler may be away just then: the page stays as it is, and the palette is asked for again. */
+async function loadPalette(): Promise<typeof import("../ops/CommandPalette")> {
+  for (;;) {
+    try {
+      return await import("../ops/CommandPalette");
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, PALETTE_RETRY_MS));
+    }
+  }
+}
+
+const CommandPalette = lazy(async () => ({ default: (await loadPalette()).CommandPalette }));
+
+/** The palette is loaded when the page has settled: nobody needs it in the first moment. */
+function usePalette(): boolean {
+  const [isReady, setIsReady] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsReady(true), PALETTE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isReady;
+}
+
+const PALETTE_AFTER_MS = 500;
+
+function PaletteButton() {
+  const label = texts.operations.palette.open;
+  const open = (): void => void import("@mantine/spotlight").then(({ spotlight }) => spotlight.open());
+  return (
+    <button type="button" className={classes.find} onClick={open}>
+      <IconSearch size={14} stroke={1.75} aria-hidden="true" />
+      <span>{label}</span>
+      <kbd>Ctrl K</kbd>
+    </button>
+  );
+}
+
 /** The top bar, the rail of sections, and the page. */
 export function Frame() {
+  useGlobalKeys();
+  const hasPalette = usePalette();
   return (
     <div className={classes.frame}>
       <a className={classes.skip} href="#content">
         {texts.skipToContent}
       </a>
       <header className={classes.top}>
-        <Link to="/workflows" className={classes.brand}>
+        <Link to="/workflows" className={classes.brand} aria-label={texts.product}>
           <span className={classes.logo}>
             <img src={icon} alt="" width={22} height={22} />
           </span>
-          {texts.product}
+          <span className={classes.product}>{texts.product}</span>
         </Link>
-        <span className={classes.grow} />
+        <div id="top-slot" className={classes.slot} />
+        <TourButton />
+        <PaletteButton />
         <LivePill />
         <ThemeSwitch />
+        <UserMenu />
       </header>
       <nav className={classes.rail} aria-label={texts.nav.label}>
         {SECTIONS.map((section) => (
@@ -81,6 +107,11 @@ export function Frame() {
       <main id="content" className={classes.content} tabIndex={-1}>
         <Outlet />
       </main>
+      {hasPalette && (
+        <Suspense>
+          <CommandPalette />
+        </Suspense>
+      )}
     </div>
   );
 }

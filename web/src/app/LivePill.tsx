@@ -1,6 +1,7 @@
+import { useLive } from "../live/live";
+import type { LiveState } from "../live/messages";
 import { texts } from "../texts";
 import classes from "./frame.module.css";
-import { type LiveState, useLive } from "./live";
 
 function wordsOf(state: LiveState): string {
   switch (state.kind) {

@@ -8,6 +8,13 @@ import {
   lazyRouteComponent,
   redirect,
 } from "@tanstack/react-router";
+import { readSearch } from "../editor/address";
+import { readPackagesSearch } from "../ops/packages/search";
+import { readSettingsSearch } from "../ops/settings/search";
+import { readTriggersSearch } from "../ops/triggers/search";
+import { readWorkersSearch } from "../ops/workers/search";
+import { readRunsSearch } from "../runview/list/search";
+import { readCompareSearch, readRunSearch } from "../runview/search";
 import { texts } from "../texts";
 import { Frame } from "./Frame";
 import classes from "./frame.module.css";
@@ -47,29 +54,80 @@ const workflows = createRoute({
   path: "/workflows",
   component: lazyRouteComponent(() => import("../pages/WorkflowsPage"), "WorkflowsPage"),
 });
+const newWorkflow = createRoute({
+  getParentRoute: () => root,
+  path: "/workflows/new",
+  beforeLoad: () => {
+    throw redirect({
+      to: "/workflows/$workflowId",
+      params: { workflowId: crypto.randomUUID() },
+      search: { new: true },
+    });
+  },
+});
+const workflow = createRoute({
+  getParentRoute: () => root,
+  path: "/workflows/$workflowId",
+  validateSearch: readSearch,
+  component: lazyRouteComponent(() => import("../editor/EditorPage"), "EditorPage"),
+});
 const runs = createRoute({
   getParentRoute: () => root,
   path: "/runs",
+  validateSearch: readRunsSearch,
   component: lazyRouteComponent(() => import("../pages/RunsPage"), "RunsPage"),
+});
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/runs/$runId",
+  validateSearch: readRunSearch,
+  component: lazyRouteComponent(() => import("../pages/RunPage"), "RunPage"),
+});
+const compareRuns = createRoute({
+  getParentRoute: () => root,
+  path: "/runs/compare",
+  validateSearch: readCompareSearch,
+  component: lazyRouteComponent(() => import("../pages/CompareRunsPage"), "CompareRunsPage"),
+});
+const triggers = createRoute({
+  getParentRoute: () => root,
+  path: "/triggers",
+  validateSearch: readTriggersSearch,
+  component: lazyRouteComponent(() => import("../ops/triggers/TriggersPage"), "TriggersPage"),
 });
 const workers = createRoute({
   getParentRoute: () => root,
   path: "/workers",
-  component: lazyRouteComponent(() => import("../pages/WorkersPage"), "WorkersPage"),
+  validateSearch: readWorkersSearch,
+  component: lazyRouteComponent(() => import("../ops/workers/WorkersPage"), "WorkersPage"),
 });
 const packages = createRoute({
   getParentRoute: () => root,
   path: "/packages",
-  component: lazyRouteComponent(() => import("../pages/PackagesPage"), "PackagesPage"),
+  validateSearch: readPackagesSearch,
+  component: lazyRouteComponent(() => import("../ops/packages/PackagesPage"), "PackagesPage"),
 });
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
-  component: lazyRouteComponent(() => import("../pages/SettingsPage"), "SettingsPage"),
+  validateSearch: readSettingsSearch,
+  component: lazyRouteComponent(() => import("../ops/settings/SettingsPage"), "SettingsPage"),
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([index, workflows, runs, workers, packages, settings]),
+  routeTree: root.addChildren([
+    index,
+    workflows,
+    newWorkflow,
+    workflow,
+    runs,
+    compareRuns,
+    run,
+    triggers,
+    workers,
+    packages,
+    settings,
+  ]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

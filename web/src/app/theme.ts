@@ -1,4 +1,5 @@
 import { createTheme, localStorageColorSchemeManager, type MantineColorsTuple } from "@mantine/core";
+import { texts } from "../texts";
 
 const accent: MantineColorsTuple = [
   "#edf2ff",
@@ -13,6 +14,22 @@ const accent: MantineColorsTuple = [
   "#2f44ad",
 ];
 
+/** The surfaces of `base.css` in the order that Mantine takes them from: text first, the deepest surface last. */
+const dark: MantineColorsTuple = [
+  "#e6e8ee",
+  "#c4c9d4",
+  "#9aa3b2",
+  "#6d7482",
+  "#31353f",
+  "#2a2e37",
+  "#22262e",
+  "#16181d",
+  "#121419",
+  "#0d0f13",
+];
+
+const CLOSE = { "aria-label": texts.close } as const;
+
 export const theme = createTheme({
   fontFamily: '"Inter Variable", system-ui, sans-serif',
   fontFamilyMonospace: '"JetBrains Mono Variable", ui-monospace, monospace',
@@ -25,11 +42,15 @@ export const theme = createTheme({
   defaultRadius: 4,
   primaryColor: "accent",
   primaryShade: { light: 6, dark: 6 },
-  colors: { accent },
+  colors: { accent, dark },
   components: {
     Button: { defaultProps: { size: "xs" } },
     TextInput: { defaultProps: { size: "xs" } },
+    Drawer: { defaultProps: { overlayProps: { backgroundOpacity: 0.25 }, closeButtonProps: CLOSE } },
+    Modal: { defaultProps: { overlayProps: { backgroundOpacity: 0.35 }, closeButtonProps: CLOSE } },
     Select: { defaultProps: { size: "xs" } },
+    // Its placeholder takes the focus and is no item of a menu: screen readers stumble over it.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
     Tooltip: { defaultProps: { withArrow: true, openDelay: 400 } },
   },
 });

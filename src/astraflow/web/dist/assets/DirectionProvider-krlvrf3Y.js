@@ -1,0 +1,1 @@
+import{i as e,t}from"./react-sySUN5R7.js";import{t as n}from"./jsx-runtime-COQnYV8f.js";var r=e(t(),1);function i(e){let t=(0,r.createContext)(null);return[t,()=>{let n=(0,r.use)(t);if(n===null)throw Error(e);return n}]}n();var a=(0,r.createContext)({dir:`ltr`,toggleDirection:()=>{},setDirection:()=>{}});function o(){return(0,r.use)(a)}export{i as n,o as t};

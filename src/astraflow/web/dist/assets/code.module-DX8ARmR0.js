@@ -1,0 +1,1 @@
+var e={host:`_host_11vqu_1`,waiting:`_waiting_11vqu_2`};export{e as t};

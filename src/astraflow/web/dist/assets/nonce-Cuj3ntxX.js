@@ -1,0 +1,1 @@
+function e(){let e=document.querySelector(`meta[property="csp-nonce"]`),t=e?.nonce||e?.getAttribute(`nonce`)||``;return globalThis.__webpack_nonce__=t,t}export{e as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./react-CLnlD6HC.js";var t={group:``,list:()=>[]},n=e()(()=>t);function r(e,r){return n.setState({group:e,list:r}),()=>{n.getState().list===r&&n.setState(t)}}export{n,r as t};

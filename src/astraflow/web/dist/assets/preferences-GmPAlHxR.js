@@ -1,0 +1,1 @@
+import{t as e}from"./react-CLnlD6HC.js";import{t}from"./middleware-CJ9hWF1h.js";var n=e()(t(()=>({hasLetterKeys:!0}),{name:`astraflow-preferences`}));export{n as t};

@@ -1,0 +1,1 @@
+var e=[`online`,`degraded`,`draining`,`lost`,`offline`];function t(t){let{worker:n,text:r,status:i}=t;return{...typeof n==`string`?{worker:n}:{},...typeof r==`string`&&r!==``?{text:r}:{},...e.includes(i)?{status:i}:{}}}export{t as n,e as t};

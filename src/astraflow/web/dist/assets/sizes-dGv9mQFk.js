@@ -1,0 +1,1 @@
+var e={width:224,height:88};export{e as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./react-CLnlD6HC.js";import{t}from"./middleware-CJ9hWF1h.js";var n=[`open`,`run`,`look`,`save`,`find`],r=e()(t(()=>({done:[],isClosed:!1}),{name:`astraflow-tour`}));function i(e){let{done:t}=r.getState();t.includes(e)||r.setState({done:[...t,e]})}function a(e){return n.find(t=>!e.includes(t))??null}export{r as i,a as n,i as r,n as t};

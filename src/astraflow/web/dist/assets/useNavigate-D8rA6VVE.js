@@ -1,0 +1,1 @@
+import{i as e,t}from"./react-sySUN5R7.js";import{t as n}from"./useRouter-CzTOuJdZ.js";var r=e(t(),1);function i(e){let t=n();return r.useCallback(n=>t.navigate({...n,from:n.from??e?.from}),[e?.from,t])}export{i as t};

@@ -1,0 +1,1 @@
+import{i as e,t}from"./react-sySUN5R7.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};

@@ -1,0 +1,173 @@
+import { Alert, Badge, Button, FileButton, Progress, TextInput, Title } from "@mantine/core";
+import { IconPackage, IconSearch } from "@tabler/icons-react";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { type DragEvent, useState } from "react";
+import { api, dataOf } from "../../api/client";
+import type { components } from "../../api/schema";
+import { useCatalog } from "../../api/workflows";
+import { tellDone, tellError, useAction } from "../../app/actions";
+import { Empty, Panel } from "../../app/PanelStates";
+import { useMay } from "../../app/session";
+import type { NodeCatalog } from "../../model/catalog";
+import { texts } from "../../texts";
+import classes from "../ops.module.css";
+import { More, usePages } from "../pages";
+import { BuiltInPanel, PackagePanel } from "./PackagePanel";
+import { type Chosen, choose, type PackageVersion, publish } from "./publish";
+
+type Summary = components["schemas"]["PackageSummary"];
+
+const words = texts.operations.packages;
+
+/** The packages, and one of them beside. An archive that is dropped on the page is published. */
+export function PackagesPage() {
+  const { package: chosen } = useSearch({ from: "/packages" });
+  const navigate = useNavigate({ from: "/packages" });
+  const [text, setText] = useState("");
+  const mayPublish = useMay("operate");
+  const upload = useUpload((version) => void navigate({ search: { package: version.name } }));
+  const drop = useDrop(mayPublish, upload.take);
+  const query = usePages<Summary>(["packages", "list"], async (cursor) =>
+    dataOf(
+      await api.GET("/api/v1/packages", { params: { query: { limit: 200, ...(cursor ? { cursor } : {}) } } }),
+    ),
+  );
+  const catalog = useCatalog();
+  return (
+    <div className={`${classes.page} ${drop.isOver ? classes.drop : ""}`} {...drop.handlers}>
+      <div className={classes.head}>
+        <Title order={1}>{texts.pages.packages.title}</Title>
+        {query.data !== undefined && <span className={classes.dim}>{words.count(query.data.length)}</span>}
+        {mayPublish && (
+          <FileButton onChange={upload.take} multiple accept=".cwx,.sig,.json">
+            {(props) => (
+              <Button {...props} loading={upload.part !== null}>
+                {words.publish}
+              </Button>
+            )}
+          </FileButton>
+        )}
+      </div>
+      {upload.part !== null && <Progress value={upload.part * 100} aria-label={words.uploading} />}
+      {mayPublish && <div className={classes.dim}>{words.dropHint}</div>}
+      <Panel query={query}>
+        {(rows) => {
+          if (rows.length === 0)
+            return (
+              <Empty icon={IconPackage} title={texts.pages.packages.empty} hint={texts.pages.packages.hint} />
+            );
+          const found = [...builtIn(catalog.data, rows), ...rows].filter((row) =>
+            `${row.name} ${row.description}`.toLowerCase().includes(text.toLowerCase()),
+          );
+          const name = chosen ?? rows[0]?.name ?? "";
+          return (
+            <div className={classes.split}>
+              <div>
+                <TextInput
+                  leftSection={<IconSearch size={14} />}
+                  placeholder={words.find}
+                  aria-label={words.find}
+                  value={text}
+                  onChange={(event) => setText(event.currentTarget.value)}
+                  mb={8}
+                />
+                <List rows={found} chosen={name} />
+                <More query={query} />
+              </div>
+              {rows.some((row) => row.name === name) ? (
+                <PackagePanel key={name} name={name} />
+              ) : (
+                <BuiltInPanel key={name} name={name} />
+              )}
+            </div>
+          );
+        }}
+      </Panel>
+    </div>
+  );
+}
+
+/** Packages whose steps can be used although nobody published them: they are part of the installation. */
+function builtIn(catalog: NodeCatalog | undefined, rows: readonly Summary[]): Summary[] {
+  const published = new Set(rows.map((row) => row.name));
+  const found = new Map<string, Summary>();
+  for (const { package: one } of catalog?.all ?? []) {
+    if (published.has(one.name)) continue;
+    const nodes = (found.get(one.name)?.nodes ?? 0) + 1;
+    found.set(one.name, {
+      name: one.name,
+      active: one.version,
+      pinned: false,
+      nodes,
+      description: words.builtIn,
+      publishedAt: "",
+      versions: [one.version],
+    });
+  }
+  return [...found.values()];
+}
+
+function List({ rows, chosen }: { readonly rows: readonly Summary[]; readonly chosen: string }) {
+  if (rows.length === 0) return <Alert color="gray">{words.noMatch}</Alert>;
+  return (
+    <ul className={classes.list}>
+      {rows.map((row) => (
+        <li key={row.name}>
+          <Link
+            to="/packages"
+            search={{ package: row.name }}
+            className={classes.item ?? ""}
+            data-selected={row.name === chosen || undefined}
+            aria-current={row.name === chosen ? "true" : undefined}
+          >
+            <strong>{row.name}</strong>
+            <span className={classes.mono}>{row.active ?? <Badge size="xs">{words.noActive}</Badge>}</span>
+            <small>{row.description === "" ? words.nodes(row.nodes) : row.description}</small>
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function useUpload(onDone: (version: PackageVersion) => void) {
+  const [part, setPart] = useState<number | null>(null);
+  const action = useAction<Chosen, PackageVersion>({
+    run: (chosen) => {
+      setPart(0);
+      return publish(chosen, setPart).finally(() => setPart(null));
+    },
+    changes: ["packages"],
+    failed: words.publishFailed,
+    done: (version) => {
+      tellDone(words.published(version.name, version.version));
+      onDone(version);
+    },
+  });
+  const take = (files: readonly File[]): void => {
+    const chosen = choose(files);
+    if (chosen === null) tellError(words.publishFailed, new Error(words.noArchive));
+    else action.mutate(chosen);
+  };
+  return { part, take };
+}
+
+/** Files that are dragged over the page. */
+function useDrop(isOn: boolean, take: (files: readonly File[]) => void) {
+  const [isOver, setIsOver] = useState(false);
+  if (!isOn) return { isOver: false, handlers: {} };
+  const handlers = {
+    onDragOver: (event: DragEvent): void => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      setIsOver(true);
+    },
+    onDragLeave: (): void => setIsOver(false),
+    onDrop: (event: DragEvent): void => {
+      event.preventDefault();
+      setIsOver(false);
+      take([...event.dataTransfer.files]);
+    },
+  };
+  return { isOver, handlers };
+}
