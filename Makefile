@@ -21,7 +21,7 @@ TYPESCRIPT := 5.9.3
 WEB_STAMP := web/node_modules/.ready
 WEB_DIST := src/astraflow/web/dist
 
-.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool
+.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -145,6 +145,9 @@ node:
 $(WEB_STAMP): web/package.json web/package-lock.json web/.npmrc | node
 	cd web && npm ci --no-audit --no-fund
 	touch $@
+
+screenshots: setup chromium ## pictures of every page and state of the web app, in build/screenshots
+	$(PY) -m tests.browser.screenshots build/screenshots
 
 web-corpus: setup ## write the definitions that the validation in the browser is held to
 	$(PY) scripts/make_web_corpus.py

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import (
+    canvas,
     codec,
     hosts,
     keys,
@@ -38,6 +39,7 @@ from benchmarks.figures import Figure, reference_ms
 RESULTS = Path(__file__).resolve().parent / "results"
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "canvas": canvas.figures,
     "codec": codec.figures,
     "hosts": hosts.figures,
     "keys": keys.figures,

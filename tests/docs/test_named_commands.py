@@ -22,6 +22,8 @@ from tests.processes.process import ROOT
 PAGES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 OTHERS = [ROOT / "docs" / name for name in ("cli.md", "client.md", "workflows.md", "resources.md")]
 _COMMAND = re.compile(r"`astra ([^`]*)`")
+_IN_APP = re.compile(r"""(?:["`]|: )astra ([a-z][^"`]*?)\.?["`]""")
+"""A text of the web app that is a command, or ends with one."""
 _REQUEST = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) (/api/[^`\s]*)`")
 _BLOCK = re.compile(r"```(?:sh|bash|console)\n(.*?)```", re.DOTALL)
 
@@ -92,3 +94,11 @@ def test_every_request_that_a_page_names_exists(page: Path) -> None:
         known = {field.encode_name for field in msgspec.structs.fields(route.query)}
         given = {part.partition("=")[0] for part in query.split("&") if part}
         assert given <= known, (method, address, known)
+
+
+def test_every_command_that_the_web_app_names_exists() -> None:
+    texts = [page.read_text("utf-8") for page in (ROOT / "web" / "src" / "texts").glob("*.ts")]
+    commands = [command for text in texts for command in _IN_APP.findall(text)]
+    assert {command.split()[0] for command in commands} >= {"pools", "worker", "runs", "secrets"}
+    wrong = {command: unknown_words(command) for command in commands}
+    assert {command: words for command, words in wrong.items() if words} == {}

@@ -1,0 +1,1 @@
+"""The web app in a real Chromium, used as a person uses it."""
