@@ -24,10 +24,11 @@ from tests.e2e.chains import by_label
 from tests.processes.system import System, running
 from tests.processes.waiting import until
 
-HEARTBEAT_MS = 2_000
-"""Leases are long: no attempt is lost because its scheduler was away, so that everything runs exactly once."""
+HEARTBEAT_MS = 10_000
+"""Leases are long: a worker keeps its attempts for 36 s without a scheduler. Two starts of one on a busy machine take
+10 s; with shorter leases the worker stops its attempts by itself, as it must, and they run a second time."""
 DIES_S = 4.0
-"""For a scheduler to come to its point; one that has nothing to write does not."""
+"""For a scheduler that is ready to come to its point; one that has nothing to write does not."""
 
 Json = dict[str, Any]
 View = dict[str, Json]
@@ -219,15 +220,20 @@ def _die_at(system: System, point: str, kind: Kind, run_id: str) -> bool:
     nodes = _nodes(system, run_id)
     system.scheduler.kill()
     system.scheduler.start(ASTRA_CHAOS_POINT=f"{point}:2")
+    until(lambda: not system.scheduler.is_alive() or _is_ready(system), "a scheduler that is ready")
     ends_at = time.monotonic() + DIES_S
     while system.scheduler.is_alive() and time.monotonic() < ends_at:
-        if kind.drive is not None and system.rest.status("/readyz") == 200:
+        if kind.drive is not None and _is_ready(system):
             kind.drive(system, run_id, nodes)
     died = not system.scheduler.is_alive()
     if not died:
         system.scheduler.kill()
     system.start()
     return died
+
+
+def _is_ready(system: System) -> bool:
+    return system.rest.status("/readyz") == 200
 
 
 def _end(system: System, kind: Kind, run_id: str) -> Json:
