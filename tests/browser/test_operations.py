@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.editing import Editing
 from tests.browser.person import Person
 
 HOOKED = {
@@ -41,23 +42,40 @@ def test_a_worker_is_drained_and_takes_work_again(person: Person, page: Page) ->
     expect(page.get_by_role("row", name="worker-1").get_by_text("Online")).to_be_visible()
 
 
-def test_a_package_is_published_from_a_file_and_installed(person: Person, page: Page) -> None:
+def test_a_package_is_published_installed_and_its_node_used(person: Person, page: Page) -> None:
     server = person.server
     for arguments in (("pkg", "new", "hello"), ("pkg", "build", "hello")):
         assert server.astra(*arguments).code == 0
     archive = next((server.folder / "hello" / "dist").glob("*.cwx"))
-    person.go("/packages")
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Publish…").click()
+    editing = Editing(person)
+    editing.begin()
+    expect(editing.type_in_palette("Greet")).to_be_hidden()
+    other = Person(server, person.context)
+    other.go("/packages")
+    with other.page.expect_file_chooser() as chooser:
+        other.page.get_by_role("button", name="Publish…").click()
     chooser.value.set_files(archive)
-    expect(page.get_by_text("Published hello 0.1.0")).to_be_visible()
-    panel = page.get_by_role("region", name="hello")
+    expect(other.page.get_by_text("Published hello 0.1.0")).to_be_visible()
+    panel = other.page.get_by_role("region", name="hello")
     expect(panel.get_by_text("hello.greet")).to_be_visible()
     panel.get_by_role("tab", name="Workers").click()
     row = panel.get_by_role("row", name="worker-1")
     expect(row.get_by_text("not installed")).to_be_visible()
     row.get_by_role("button", name="Install").click()
     expect(row.get_by_text("0.1.0", exact=True)).to_be_visible()
+
+    # The tab that was open before has the new node type, without a reload.
+    editing.drag_in("Greet", 200, 200)
+    editing.step("Greet").click()
+    inspector = page.get_by_role("complementary", name="Inspector")
+    inspector.get_by_role("textbox", name="Name", exact=True).fill("Ada")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Run: succeeded")).to_be_visible()
+    editing.step("Greet").click()
+    inspector.get_by_role("tab", name="Output").click()
+    expect(page.get_by_text("Hello, Ada").first).to_be_visible()
 
 
 def test_triggers_are_switched_and_run(person: Person, page: Page) -> None:

@@ -8,6 +8,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { loadChunksAhead } from "./app/chunks";
 import { takeNonce } from "./app/nonce";
 import { router } from "./app/router";
 import { SessionGate } from "./app/SessionGate";
@@ -18,6 +19,7 @@ const queries = new QueryClient({ defaultOptions: { queries: { staleTime: 5_000,
 const place = document.getElementById("root");
 if (place === null) throw new Error("the page has no place for the app");
 
+loadChunksAhead();
 createRoot(place).render(
   <StrictMode>
     <MantineProvider

@@ -1,10 +1,11 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
 import { Link, Outlet } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import icon from "../assets/icon.svg";
 import { texts } from "../texts";
 import { TourButton } from "../tour/TourButton";
+import { lazyChunk } from "./chunks";
 import classes from "./frame.module.css";
 import { useGlobalKeys } from "./globalKeys";
 import { LivePill } from "./LivePill";
@@ -29,20 +30,9 @@ function ThemeSwitch() {
   );
 }
 
-const PALETTE_RETRY_MS = 5_000;
-
-/** The scheduler may be away just then: the page stays as it is, and the palette is asked for again. */
-async function loadPalette(): Promise<typeof import("../ops/CommandPalette")> {
-  for (;;) {
-    try {
-      return await import("../ops/CommandPalette");
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, PALETTE_RETRY_MS));
-    }
-  }
-}
-
-const CommandPalette = lazy(async () => ({ default: (await loadPalette()).CommandPalette }));
+const CommandPalette = lazyChunk(async () => ({
+  default: (await import("../ops/CommandPalette")).CommandPalette,
+}));
 
 /** The palette is loaded when the page has settled: nobody needs it in the first moment. */
 function usePalette(): boolean {

@@ -16,6 +16,7 @@ import { readWorkersSearch } from "../ops/workers/search";
 import { readRunsSearch } from "../runview/list/search";
 import { readCompareSearch, readRunSearch } from "../runview/search";
 import { texts } from "../texts";
+import { chunk } from "./chunks";
 import { Frame } from "./Frame";
 import classes from "./frame.module.css";
 
@@ -52,7 +53,10 @@ const index = createRoute({
 const workflows = createRoute({
   getParentRoute: () => root,
   path: "/workflows",
-  component: lazyRouteComponent(() => import("../pages/WorkflowsPage"), "WorkflowsPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../pages/WorkflowsPage")),
+    "WorkflowsPage",
+  ),
 });
 const newWorkflow = createRoute({
   getParentRoute: () => root,
@@ -69,49 +73,73 @@ const workflow = createRoute({
   getParentRoute: () => root,
   path: "/workflows/$workflowId",
   validateSearch: readSearch,
-  component: lazyRouteComponent(() => import("../editor/EditorPage"), "EditorPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../editor/EditorPage")),
+    "EditorPage",
+  ),
 });
 const runs = createRoute({
   getParentRoute: () => root,
   path: "/runs",
   validateSearch: readRunsSearch,
-  component: lazyRouteComponent(() => import("../pages/RunsPage"), "RunsPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../pages/RunsPage")),
+    "RunsPage",
+  ),
 });
 const run = createRoute({
   getParentRoute: () => root,
   path: "/runs/$runId",
   validateSearch: readRunSearch,
-  component: lazyRouteComponent(() => import("../pages/RunPage"), "RunPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../pages/RunPage")),
+    "RunPage",
+  ),
 });
 const compareRuns = createRoute({
   getParentRoute: () => root,
   path: "/runs/compare",
   validateSearch: readCompareSearch,
-  component: lazyRouteComponent(() => import("../pages/CompareRunsPage"), "CompareRunsPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../pages/CompareRunsPage")),
+    "CompareRunsPage",
+  ),
 });
 const triggers = createRoute({
   getParentRoute: () => root,
   path: "/triggers",
   validateSearch: readTriggersSearch,
-  component: lazyRouteComponent(() => import("../ops/triggers/TriggersPage"), "TriggersPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../ops/triggers/TriggersPage")),
+    "TriggersPage",
+  ),
 });
 const workers = createRoute({
   getParentRoute: () => root,
   path: "/workers",
   validateSearch: readWorkersSearch,
-  component: lazyRouteComponent(() => import("../ops/workers/WorkersPage"), "WorkersPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../ops/workers/WorkersPage")),
+    "WorkersPage",
+  ),
 });
 const packages = createRoute({
   getParentRoute: () => root,
   path: "/packages",
   validateSearch: readPackagesSearch,
-  component: lazyRouteComponent(() => import("../ops/packages/PackagesPage"), "PackagesPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../ops/packages/PackagesPage")),
+    "PackagesPage",
+  ),
 });
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
   validateSearch: readSettingsSearch,
-  component: lazyRouteComponent(() => import("../ops/settings/SettingsPage"), "SettingsPage"),
+  component: lazyRouteComponent(
+    chunk(() => import("../ops/settings/SettingsPage")),
+    "SettingsPage",
+  ),
 });
 
 export const router = createRouter({

@@ -1,11 +1,12 @@
 import { type NodeProps, NodeResizer, NodeToolbar, Position } from "@xyflow/react";
-import { type CSSProperties, lazy, memo, Suspense, useState } from "react";
+import { type CSSProperties, memo, Suspense, useState } from "react";
+import { lazyChunk } from "../app/chunks";
 import { texts } from "../texts";
 import classes from "./canvas.module.css";
 import { useDecor } from "./decor";
 import type { NoteFlowNode } from "./flow";
 
-const Markdown = lazy(() => import("./Markdown"));
+const Markdown = lazyChunk(() => import("./Markdown"));
 export const NOTE_COLORS = ["yellow", "blue", "green", "red", "gray"] as const;
 
 /** A colour that is no name: some of it, so that the text can be read on it. */

@@ -1,4 +1,5 @@
 import { lazy, Suspense } from "react";
+import { chunk } from "../app/chunks";
 import classes from "./code.module.css";
 import type { CompletionList } from "./completion";
 import type { CodeLanguage } from "./languages";
@@ -35,7 +36,7 @@ export interface CodeEditorProps {
 }
 
 /** Loads CodeMirror; it is there at once afterwards. */
-export const loadEditor = () => import("./EditorHost");
+export const loadEditor = chunk(() => import("./EditorHost"));
 
 const EditorHost = lazy(loadEditor);
 const LINE = 18;

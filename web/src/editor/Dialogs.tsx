@@ -1,4 +1,5 @@
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
+import { lazyChunk } from "../app/chunks";
 import { ConnectDialog } from "./ConnectDialog";
 import { DeleteDialog } from "./DeleteDialog";
 import { ExamplesDialog } from "./ExamplesDialog";
@@ -7,7 +8,7 @@ import { ShortcutsDialog } from "./ShortcutsDialog";
 import { useSession, useUi } from "./session";
 import { VersionsDrawer } from "./VersionsDrawer";
 
-const RunDialog = lazy(() => import("./RunDialog"));
+const RunDialog = lazyChunk(() => import("./RunDialog"));
 
 /** The dialog that is open. Closing gives the focus back to where it was. */
 export function Dialogs({ onCompare }: { readonly onCompare: (from: string, to: string) => void }) {

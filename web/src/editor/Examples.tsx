@@ -9,6 +9,7 @@ import { moveNodes } from "../model/edits/nodes";
 import { texts } from "../texts";
 import { newId } from "./adding";
 import classes from "./editor.module.css";
+import { loadLayout } from "./loadLayout";
 import { isCrowded, withNewIds } from "./parts";
 import { createDraft, listExamples, readExample } from "./requests";
 import { messageOf } from "./running";
@@ -19,7 +20,7 @@ const words = texts.editor.examples;
 async function withRoom(text: string): Promise<string> {
   const document = openDocument(text);
   if (!isCrowded(document)) return text;
-  const { layoutDocument } = await import("../model/layout");
+  const { layoutDocument } = await loadLayout();
   return textOf(moveNodes(document, layoutDocument(document)));
 }
 

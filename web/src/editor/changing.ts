@@ -21,6 +21,7 @@ import { GRID } from "../model/sizes";
 import { endAt, Wiring } from "../model/wiring";
 import { texts } from "../texts";
 import { containerAt, newId } from "./adding";
+import { loadLayout } from "./loadLayout";
 import { chosen } from "./selection";
 import { documentOf, type EditorSession, isReadOnly, notify } from "./session";
 import { type Direction, neighbourOf, reachOf } from "./walking";
@@ -243,10 +244,10 @@ export function selectAll(session: EditorSession): void {
   ]);
 }
 
-/** Give all steps new positions. The library for it is loaded when it is first asked for. */
+/** Give all steps new positions. */
 export async function tidy(session: EditorSession): Promise<void> {
   if (isReadOnly(session)) return;
-  const { layoutDocument } = await import("../model/layout");
+  const { layoutDocument } = await loadLayout();
   session.editor.actions.edit(words.did.tidy, (document) => moveNodes(document, layoutDocument(document)));
   session.canvas.current?.fit();
 }

@@ -1,6 +1,7 @@
 /** The tabs of the dock: one component for each, loaded when it is first shown. */
 
-import { type ComponentType, type LazyExoticComponent, lazy } from "react";
+import type { ComponentType, LazyExoticComponent } from "react";
+import { chunk, lazyChunk } from "../app/chunks";
 import type { NodeCatalog } from "../model/catalog";
 import { texts } from "../texts";
 
@@ -20,32 +21,32 @@ export interface DockTab {
 }
 
 const words = texts.editor.dock;
-const panels = () => import("./RunPanels");
+const panels = chunk(() => import("./RunPanels"));
 
 export const DOCK_TABS: readonly DockTab[] = [
-  { id: "problems", label: words.problems, key: null, panel: lazy(() => import("./ProblemsPanel")) },
+  { id: "problems", label: words.problems, key: null, panel: lazyChunk(() => import("./ProblemsPanel")) },
   {
     id: "logs",
     label: words.logs,
     key: "L",
-    panel: lazy(async () => ({ default: (await panels()).LogsDock })),
+    panel: lazyChunk(async () => ({ default: (await panels()).LogsDock })),
   },
   {
     id: "input",
     label: words.input,
     key: "I",
-    panel: lazy(async () => ({ default: (await panels()).InputDock })),
+    panel: lazyChunk(async () => ({ default: (await panels()).InputDock })),
   },
   {
     id: "output",
     label: words.output,
     key: "O",
-    panel: lazy(async () => ({ default: (await panels()).OutputDock })),
+    panel: lazyChunk(async () => ({ default: (await panels()).OutputDock })),
   },
   {
     id: "timeline",
     label: words.timeline,
     key: "T",
-    panel: lazy(async () => ({ default: (await panels()).TimelineDock })),
+    panel: lazyChunk(async () => ({ default: (await panels()).TimelineDock })),
   },
 ];

@@ -1,11 +1,12 @@
 import { Button } from "@mantine/core";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
+import { lazyChunk } from "../app/chunks";
 import { texts } from "../texts";
 import { formatBytes } from "./format";
 import classes from "./values.module.css";
 import { SHOWN_CHARS } from "./views";
 
-const Markdown = lazy(() => import("./Markdown"));
+const Markdown = lazyChunk(() => import("./Markdown"));
 /** A text beyond this is not put into the page at all: it is a file. */
 const MOST_CHARS = 2_000_000;
 

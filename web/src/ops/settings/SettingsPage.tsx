@@ -1,6 +1,7 @@
 import { Tabs, Title } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, Suspense } from "react";
+import { lazyChunk } from "../../app/chunks";
 import { Loading } from "../../app/PanelStates";
 import { may, type Right, useSession } from "../../app/session";
 import { texts } from "../../texts";
@@ -17,28 +18,28 @@ interface Section {
 }
 
 const SECTIONS: readonly Section[] = [
-  { id: "you", panel: lazy(async () => ({ default: (await import("./YouPanel")).YouPanel })) },
+  { id: "you", panel: lazyChunk(async () => ({ default: (await import("./YouPanel")).YouPanel })) },
   {
     id: "secrets",
-    panel: lazy(async () => ({ default: (await import("./SecretsPanel")).SecretsPanel })),
+    panel: lazyChunk(async () => ({ default: (await import("./SecretsPanel")).SecretsPanel })),
   },
-  { id: "tokens", panel: lazy(async () => ({ default: (await import("./TokensPanel")).TokensPanel })) },
+  { id: "tokens", panel: lazyChunk(async () => ({ default: (await import("./TokensPanel")).TokensPanel })) },
   {
     id: "users",
     right: "admin",
-    panel: lazy(async () => ({ default: (await import("./UsersPanel")).UsersPanel })),
+    panel: lazyChunk(async () => ({ default: (await import("./UsersPanel")).UsersPanel })),
   },
-  { id: "pools", panel: lazy(async () => ({ default: (await import("./PoolsPanel")).PoolsPanel })) },
+  { id: "pools", panel: lazyChunk(async () => ({ default: (await import("./PoolsPanel")).PoolsPanel })) },
   {
     id: "audit",
     right: "admin",
-    panel: lazy(async () => ({ default: (await import("./AuditPanel")).AuditPanel })),
+    panel: lazyChunk(async () => ({ default: (await import("./AuditPanel")).AuditPanel })),
   },
   {
     id: "shortcuts",
-    panel: lazy(async () => ({ default: (await import("./ShortcutsPanel")).ShortcutsPanel })),
+    panel: lazyChunk(async () => ({ default: (await import("./ShortcutsPanel")).ShortcutsPanel })),
   },
-  { id: "about", panel: lazy(async () => ({ default: (await import("./AboutPanel")).AboutPanel })) },
+  { id: "about", panel: lazyChunk(async () => ({ default: (await import("./AboutPanel")).AboutPanel })) },
 ];
 
 export function SettingsPage() {

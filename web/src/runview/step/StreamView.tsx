@@ -1,12 +1,13 @@
 import { Button, SegmentedControl, Select } from "@mantine/core";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
+import { lazyChunk } from "../../app/chunks";
 import type { OutputStream } from "../../model/run/state";
 import { texts } from "../../texts";
 import { formatBytes, formatCount } from "../../values/format";
 import classes from "../shared.module.css";
 import stepClasses from "./step.module.css";
 
-const Markdown = lazy(() => import("../../values/Markdown"));
+const Markdown = lazyChunk(() => import("../../values/Markdown"));
 const RATE_MS = 1_000;
 
 /** Chunks in a second, measured once a second while they come. */
