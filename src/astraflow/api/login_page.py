@@ -60,7 +60,7 @@ body { margin: 0; min-height: 100vh; display: grid; place-items: center; backgro
   font: 14px/1.5 Inter, system-ui, sans-serif; }
 main { width: min(22rem, calc(100vw - 2rem)); box-sizing: border-box; padding: 2rem; background: var(--card);
   border: 1px solid var(--border); border-radius: 8px; }
-h1 { margin: 0 0 .25rem; font-size: 1.25rem; }
+h1 { margin: .5rem 0 .25rem; font-size: 1.25rem; }
 p { margin: .5rem 0; }
 #said { color: var(--dim); }
 label { display: block; margin: .75rem 0; font-size: .8125rem; font-weight: 500; }
@@ -72,6 +72,13 @@ form button { width: 100%; margin-top: .5rem; }
 a { color: var(--link); }
 input:focus-visible, button:focus-visible, a:focus-visible { outline: 2px solid var(--link); outline-offset: 1px; }
 """
+
+_LOGO: Final = (
+    '<svg width="40" height="40" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" '
+    'fill="#4263eb"/><path d="M9 22 16 8l7 14" fill="none" stroke="#fff" stroke-width="2.6" '
+    'stroke-linecap="round" stroke-linejoin="round"/><g fill="#fff"><circle cx="9" cy="22" r="2.8"/>'
+    '<circle cx="23" cy="22" r="2.8"/><circle cx="16" cy="8.5" r="2.8"/></g></svg>'
+)
 
 _ELSEWHERE: Final = """<p><a id="oidc" href="/api/v1/auth/oidc/login">Log in with single sign-on</a></p>
 """
@@ -89,6 +96,7 @@ def _page(elsewhere: str) -> bytes:
 </head>
 <body>
 <main>
+{_LOGO}
 <h1>AstraFlow</h1>
 <p id="said" role="status"></p>
 <form id="login" hidden>

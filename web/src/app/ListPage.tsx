@@ -1,6 +1,7 @@
 import { Table, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ComponentType, ReactNode } from "react";
+import { formatDate } from "../values/format";
 import classes from "./frame.module.css";
 import { Empty, Panel } from "./PanelStates";
 
@@ -84,7 +85,7 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
   if (at == null) return null;
   return (
     <time dateTime={at} title={at}>
-      {new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}
+      {formatDate(at)}
     </time>
   );
 }

@@ -1,6 +1,7 @@
 import { useLive } from "../live/live";
 import type { LiveState } from "../live/messages";
 import { texts } from "../texts";
+import { formatClock } from "../values/format";
 import classes from "./frame.module.css";
 
 function wordsOf(state: LiveState): string {
@@ -12,9 +13,7 @@ function wordsOf(state: LiveState): string {
     case "reconnecting":
       return texts.live.reconnecting(state.inSeconds);
     case "offline":
-      return texts.live.offlineSince(
-        new Date(state.since).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }),
-      );
+      return texts.live.offlineSince(formatClock(state.since).slice(0, 5));
   }
 }
 

@@ -1,6 +1,7 @@
 import { Button, Title } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
+import icon from "../assets/icon.svg";
 import { joinLive, onTenantEvents, useLive } from "../live/live";
 import { texts } from "../texts";
 import classes from "./frame.module.css";
@@ -44,6 +45,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   if (session === null) {
     return (
       <main className={classes.empty}>
+        <img src={icon} alt="" width={48} height={48} />
         <Title order={1}>{texts.session.notLoggedIn}</Title>
         <div className={classes.hint}>{texts.session.howToLogIn}</div>
         <Button component="a" href="/login">

@@ -156,6 +156,8 @@ export const router = createRouter({
     packages,
     settings,
   ]),
+  // What a page does not know is taken out of the address: an old one still opens the page.
+  search: { strict: true },
   defaultPreload: "intent",
   scrollRestoration: true,
 });

@@ -13,7 +13,7 @@ import type { WorkflowDocument } from "../model/document";
 import { texts } from "../texts";
 import { ContainerNode } from "./ContainerNode";
 import classes from "./canvas.module.css";
-import { type Flow, FlowMapper, type FlowNode, type WireEdge } from "./flow";
+import { type Flow, FlowMapper, type FlowNode, type StepFlowNode, type WireEdge } from "./flow";
 import { type CanvasEdits, moveOf } from "./gestures";
 import { NoteNode } from "./NoteNode";
 import { StepNode } from "./StepNode";
@@ -25,8 +25,10 @@ import { useWires } from "./wires";
 const NODE_TYPES = { step: StepNode, container: ContainerNode, note: NoteNode };
 const EDGE_TYPES = { wire: Wire };
 const MINI = { width: 144, height: 96 } as const;
-/** Below it text cannot be read: steps are drawn as blocks in the colour of their state. */
-const FAR = 0.55;
+/** Below it ports cannot be read: a step has its icon and its name, larger. */
+const SMALL = 0.55;
+/** Below it names cannot be read, either: steps are blocks in the colour of their state, or of their type. */
+const TINY = 0.28;
 
 interface Props {
   readonly document: WorkflowDocument;
@@ -35,6 +37,8 @@ interface Props {
   readonly onSelect: (ids: readonly string[]) => void;
   /** Missing: the canvas is read-only. */
   readonly edits?: CanvasEdits | undefined;
+  /** Somebody moves or zooms the canvas; the canvas itself does not count. */
+  readonly onHandMove?: (() => void) | undefined;
   readonly children?: ReactNode;
 }
 
@@ -55,11 +59,18 @@ function merged(before: readonly FlowNode[], flow: Flow, selection: ReadonlySet<
   });
 }
 
-function useFarZoom(): boolean {
-  const [isFar, setIsFar] = useState(false);
-  useOnViewportChange({ onChange: ({ zoom }) => setIsFar(zoom < FAR) });
-  return isFar;
+type Detail = "tiny" | "small" | undefined;
+
+const detailAt = (zoom: number): Detail => (zoom < TINY ? "tiny" : zoom < SMALL ? "small" : undefined);
+
+function useDetail(): Detail {
+  const [detail, setDetail] = useState<Detail>();
+  useOnViewportChange({ onChange: ({ zoom }) => setDetail(detailAt(zoom)) });
+  return detail;
 }
+
+const colorOf = (node: FlowNode): string =>
+  (node.type === "note" ? undefined : (node as StepFlowNode).data.type?.color) ?? "var(--state-not-run)";
 
 /** The graph of a workflow: to edit, to read, or with a run on it (`RunProvider`). */
 export function FlowCanvas(props: Props) {
@@ -70,7 +81,7 @@ export function FlowCanvas(props: Props) {
   );
 }
 
-function Canvas({ document, catalog, selection, onSelect, edits, children }: Props) {
+function Canvas({ document, catalog, selection, onSelect, edits, onHandMove, children }: Props) {
   const mapper = useRef<FlowMapper>(null);
   mapper.current ??= new FlowMapper();
   const flow = mapper.current.map(document, catalog);
@@ -82,9 +93,9 @@ function Canvas({ document, catalog, selection, onSelect, edits, children }: Pro
   );
   const changes = useSelecting(flow, selection, onSelect, setNodes);
   const wires = useWires(document, catalog, edits);
-  const isFar = useFarZoom();
+  const detail = useDetail();
   return (
-    <div className={classes.canvas} data-far={isFar || undefined}>
+    <div className={classes.canvas} data-detail={detail}>
       <ReactFlow<FlowNode, WireEdge>
         nodes={nodes}
         edges={edges as WireEdge[]}
@@ -93,6 +104,7 @@ function Canvas({ document, catalog, selection, onSelect, edits, children }: Pro
         {...changes}
         {...wires}
         onNodeDragStop={(_, __, dragged) => edits?.onMove(moveOf(nodes, dragged))}
+        onMoveStart={(event) => event !== null && onHandMove?.()}
         nodesDraggable={edits !== undefined}
         nodesConnectable={edits !== undefined}
         edgesReconnectable={edits !== undefined}
@@ -117,6 +129,7 @@ function Canvas({ document, catalog, selection, onSelect, edits, children }: Pro
           style={MINI}
           zoomable
           nodeClassName={() => classes.mini ?? ""}
+          nodeColor={colorOf}
           ariaLabel={texts.canvas.minimap}
         />
         <Controls showInteractive={false} />

@@ -1,5 +1,5 @@
 import type { NodeProps } from "@xyflow/react";
-import { memo } from "react";
+import { type CSSProperties, memo } from "react";
 import type { NodeDefinition } from "../model/definition";
 import type { NodePorts } from "../model/ports";
 import { type RunNode, stepState } from "../model/run/state";
@@ -80,12 +80,14 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps<Ste
   const hasRun = useHasRun();
   const state = stepState(step);
   const Icon = iconOf(type?.icon);
+  const color = type?.color ?? NEUTRAL;
   const label = node.label ?? type?.label ?? node.type;
   const difference = useDecor((decor) => decor.differences.get(node.id));
   const detail = hasRun ? detailOf(step) : null;
   return (
     <div
       className={classes.step}
+      style={{ "--type": color } as CSSProperties}
       data-state={hasRun ? state : undefined}
       data-selected={selected || undefined}
       data-disabled={node.disabled || undefined}
@@ -100,7 +102,7 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps<Ste
         </div>
       )}
       <div className={classes.head}>
-        <span className={classes.tile} style={{ background: type?.color ?? NEUTRAL }} aria-hidden="true">
+        <span className={classes.tile} style={{ background: color }} aria-hidden="true">
           <Icon size={16} stroke={1.75} />
         </span>
         <NodeName id={node.id} label={label} />

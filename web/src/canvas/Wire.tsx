@@ -13,13 +13,16 @@ export const Wire = memo(function Wire(props: EdgeProps<WireEdge>) {
   const [path, x, y] = getBezierPath(props);
   const hasRun = useHasRun();
   const from = useStep(source);
+  const to = useStep(target);
   const taken = useRun((run) => run.edges.get(edgeKey(source, target)));
   const Chip = useContext(WireChipContext);
   const [isNear, setIsNear] = useState(false);
   const difference = useDecor((decor) => decor.differences.get(id));
   const kind = data?.kind ?? "control";
   const isLive = kind === "error" ? from?.status === "failed" : from?.status === "succeeded";
-  const state = !hasRun ? undefined : taken === false ? "dead" : isLive ? "taken" : "idle";
+  // Of a choice by port nobody tells which ways were not taken: what was skipped got nothing.
+  const isDead = taken === false || to?.status === "skipped";
+  const state = !hasRun ? undefined : isDead ? "dead" : isLive ? "taken" : "idle";
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: what it shows is in the panel of the step, too
     <g onMouseEnter={() => setIsNear(true)} onMouseLeave={() => setIsNear(false)}>

@@ -24,7 +24,7 @@ export function Dock({ catalog, tab, onTab, isOpen, onToggle }: Props) {
   return (
     <section className={classes.dock} aria-label={texts.editor.regions.dock}>
       <Tabs
-        value={tab}
+        value={isOpen ? tab : null}
         onChange={(value) => {
           onTab(value ?? tab);
           onToggle(true);

@@ -1,19 +1,18 @@
 import { useEditor } from "../stores/editor";
 import { texts } from "../texts";
+import { formatClock } from "../values/format";
 import type { SaveState } from "./draftKeeper";
 import classes from "./editor.module.css";
 import { useSession, useUi } from "./session";
 
 const words = texts.editor.toolbar;
-const timeOf = (at: number): string =>
-  new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 
 function wordsFor(save: SaveState, isNew: boolean): string {
   switch (save.kind) {
     case "clean":
       return isNew ? words.neverSaved : words.save.clean;
     case "saved":
-      return words.save.saved(timeOf(save.at));
+      return words.save.saved(formatClock(save.at).slice(0, 5));
     default:
       return words.save[save.kind];
   }

@@ -115,6 +115,9 @@ export function useEditorSession({
       else notify(session, texts.editor.notices.restored);
     } else if (opening.savedAt !== null) {
       session.ui.setState({ save: { kind: "saved", at: Date.parse(opening.savedAt) } });
+    } else {
+      // Whoever shows the version asks the keeper, which was not there when the page was drawn.
+      session.ui.setState({ save: { kind: "clean" } });
     }
     const stops = [
       session.editor.subscribe((state, before) => {

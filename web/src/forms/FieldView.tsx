@@ -59,7 +59,8 @@ export function FieldView({ field, value: whole }: FieldProps) {
   const frame = {
     id,
     label: field.label,
-    help: field.help,
+    // What a field is for helps whoever fills it.
+    help: host.isReadOnly ? undefined : field.help,
     unit: field.unit,
     errors: field.problem === undefined ? errors : [...errors, field.problem],
     pointer,

@@ -34,7 +34,8 @@ export function ReadOnlyValue({ field, value, labelledBy }: ValueProps) {
       </details>
     );
   }
-  if (isBlock) return <pre className={classes.block}>{text}</pre>;
+  const isProse = field.control === "text" && typeof shown === "string" && !shown.startsWith("=");
+  if (isBlock && !isProse) return <pre className={classes.block}>{text}</pre>;
   return (
     <div className={classes.plain} data-mono={text.startsWith("=") || undefined}>
       {text}

@@ -9,6 +9,7 @@ import { appendAt, moveAt, removeAt, setAt, valueAt, type WorkflowDocument } fro
 import type { Json, JsonFields } from "../model/json/tree";
 import { useDocument, useEditorStore } from "../stores/editor";
 import { texts } from "../texts";
+import { formatDate } from "../values/format";
 import { useInspector } from "./context";
 import { EntryFold } from "./EntryFold";
 import { EntryForm } from "./EntryForm";
@@ -166,7 +167,7 @@ function SavedTrigger({ id, fields }: { readonly id: string; readonly fields: Js
           <ol className={classes.times}>
             {trigger.nextTimes?.map((time) => (
               <li key={time} title={time}>
-                {new Date(time).toLocaleString()}
+                {formatDate(time)}
               </li>
             ))}
           </ol>

@@ -5,7 +5,7 @@ import { useMay } from "../app/session";
 import type { Json } from "../model/json/tree";
 import { useRun } from "../stores/run";
 import { texts } from "../texts";
-import { formatClock } from "../values/format";
+import { formatClock, formatDate } from "../values/format";
 import classes from "./alerts.module.css";
 import { type Fields, ParametersField } from "./ParametersField";
 import { type OpenApproval, useApprovals, useDecision } from "./queries";
@@ -39,7 +39,7 @@ export function ApprovalCard({ approval }: { readonly approval: OpenApproval }) 
   const where = approval.scopePath === undefined ? "" : ` ${itemsOf(approval.scopePath)}`;
   const facts = [
     approval.since === null ? null : words.since(formatClock(approval.since)),
-    approval.until === undefined ? null : words.until(new Date(approval.until).toLocaleString()),
+    approval.until === undefined ? null : words.until(formatDate(approval.until)),
     approval.roles.length === 0 ? null : words.roles(approval.roles),
   ].filter((one) => one !== null);
   return (

@@ -1,6 +1,7 @@
 import type { components } from "../api/schema";
 import { Panel } from "../app/PanelStates";
 import { texts } from "../texts";
+import { formatDate } from "../values/format";
 import { ReferenceView } from "../values/ReferenceView";
 import { artifactReference } from "../values/references";
 import { Nothing } from "./Panel";
@@ -21,7 +22,7 @@ export function ArtifactList({ artifacts }: { readonly artifacts: readonly Artif
             reference={artifactReference(artifact)}
             extra={
               artifact.expiresAt === null ? null : (
-                <small>{words.expires(new Date(artifact.expiresAt).toLocaleString())}</small>
+                <small>{words.expires(formatDate(artifact.expiresAt))}</small>
               )
             }
           />

@@ -1,5 +1,5 @@
 import { useReactFlow, useStore } from "@xyflow/react";
-import { useCallback, useEffect, useMemo, useRef } from "react";
+import { type RefObject, useCallback, useEffect, useMemo, useRef } from "react";
 import { FlowCanvas } from "../canvas/FlowCanvas";
 import { WireChipContext } from "../canvas/wireChip";
 import { useDefinition, useRunSearch, useSelectStep } from "./runPage";
@@ -8,19 +8,13 @@ import { WireChip } from "./WireChip";
 const FIT = { maxZoom: 1, padding: 0.15 };
 
 /** Panels around the canvas open and close: the graph stays in sight as long as nobody has moved it. */
-function Refit() {
-  const { fitView, getViewport } = useReactFlow();
+function Refit({ isMoved }: { readonly isMoved: RefObject<boolean> }) {
+  const { fitView } = useReactFlow();
   const width = useStore((flow) => flow.width);
   const height = useStore((flow) => flow.height);
-  const fitted = useRef<string | null>(null);
   useEffect(() => {
-    if (width === 0 || height === 0) return;
-    const now = JSON.stringify(getViewport());
-    if (fitted.current !== null && fitted.current !== now) return;
-    void fitView(FIT).then(() => {
-      fitted.current = JSON.stringify(getViewport());
-    });
-  }, [width, height, fitView, getViewport]);
+    if (width > 0 && height > 0 && !isMoved.current) void fitView(FIT);
+  }, [width, height, fitView, isMoved]);
   return null;
 }
 
@@ -38,10 +32,14 @@ export function GraphTab() {
     },
     [nodes, step, select],
   );
+  const isMoved = useRef(false);
+  const onHandMove = useCallback(() => {
+    isMoved.current = true;
+  }, []);
   return (
     <WireChipContext value={WireChip}>
-      <FlowCanvas document={document} catalog={catalog} selection={selection} onSelect={onSelect}>
-        <Refit />
+      <FlowCanvas {...{ document, catalog, selection, onSelect, onHandMove }}>
+        <Refit isMoved={isMoved} />
       </FlowCanvas>
     </WireChipContext>
   );

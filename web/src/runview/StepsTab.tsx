@@ -5,7 +5,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { StateMark } from "../canvas/StateMark";
 import { useRun } from "../stores/run";
 import { texts } from "../texts";
-import { formatDuration, shortId } from "../values/format";
+import { formatDuration } from "../values/format";
 import { Space } from "../values/TableView";
 import { useNow } from "./clock";
 import { Nothing } from "./Panel";
@@ -14,6 +14,7 @@ import shared from "./shared.module.css";
 import { STEP_COLUMNS, type StepColumn, type StepOrder, type StepRow, sortSteps, stepRows } from "./stepRows";
 import classes from "./tables.module.css";
 import timelineClasses from "./timeline.module.css";
+import { WorkerName } from "./WorkerName";
 
 const ROW = 28;
 const words = texts.runView.steps;
@@ -157,7 +158,7 @@ function StepTable({ rows, order, onSort }: TableProps) {
                 </td>
                 <td className={shared.number}>{row.duration === null ? "" : formatDuration(row.duration)}</td>
                 <td className={shared.number}>{row.attempt > 0 ? row.attempt : ""}</td>
-                <td>{row.workerId !== "" && <code title={row.workerId}>{shortId(row.workerId)}</code>}</td>
+                <td>{row.workerId !== "" && <WorkerName id={row.workerId} />}</td>
                 <td>{row.package}</td>
               </tr>
             );

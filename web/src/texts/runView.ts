@@ -290,6 +290,7 @@ export const runView = {
     onlyStep: "Only the selected step",
     download: "Download logs",
     none: "No output yet",
+    never: "The steps have written nothing",
     noMatch: "No line matches",
     stepSilent: "This step has written nothing",
     allSteps: "Show all steps",

@@ -1,4 +1,4 @@
-import { Anchor, Button, Popover, RingProgress } from "@mantine/core";
+import { Anchor, Button, CloseButton, RingProgress } from "@mantine/core";
 import { IconCircle, IconCircleCheckFilled } from "@tabler/icons-react";
 import { Link, useLocation } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
@@ -21,15 +21,24 @@ export function TourButton() {
   if (isClosed) return null;
   const share = (100 * done.length) / TOUR_STEPS.length;
   return (
-    <Popover opened={isOpen} onChange={setIsOpen} position="bottom-end" withArrow shadow="md" width={320}>
-      <Popover.Target>
-        <button type="button" className={classes.button} onClick={() => setIsOpen(!isOpen)}>
-          <RingProgress size={18} thickness={3} sections={[{ value: share, color: "accent" }]} aria-hidden />
-          <span>{words.button}</span>
-        </button>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <section aria-label={words.title}>
+    <>
+      <button
+        type="button"
+        className={classes.button}
+        aria-expanded={isOpen}
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        <RingProgress size={18} thickness={3} sections={[{ value: share, color: "accent" }]} aria-hidden />
+        <span>{words.button}</span>
+      </button>
+      {isOpen && (
+        <section className={classes.card} aria-label={words.title}>
+          <CloseButton
+            size="sm"
+            className={classes.close}
+            aria-label={texts.close}
+            onClick={() => setIsOpen(false)}
+          />
           <h2 className={classes.title}>
             {done.length === TOUR_STEPS.length ? words.finished : words.title}
           </h2>
@@ -48,8 +57,8 @@ export function TourButton() {
             {words.close}
           </Button>
         </section>
-      </Popover.Dropdown>
-    </Popover>
+      )}
+    </>
   );
 }
 

@@ -43,17 +43,22 @@ export function shortId(id: string): string {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(id) ? id.slice(2, 10) : id.slice(0, 8);
 }
 
-export function formatClock(at: string, withMillis = false): string {
+export function formatClock(at: string | number, withMillis = false): string {
   const time = new Date(at);
   const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
   return withMillis ? `${clock}.${String(time.getMilliseconds()).padStart(3, "0")}` : clock;
 }
 
+/** The day as people here write it, and the time of day as all clocks of the app do. */
+export function formatDate(at: string, withSeconds = false): string {
+  const day = new Date(at).toLocaleDateString([], { dateStyle: "medium" });
+  return `${day}, ${withSeconds ? formatClock(at) : formatClock(at).slice(0, 5)}`;
+}
+
 /** Of today the time, else the day too. */
 export function formatWhen(at: string, now: number): string {
-  const time = new Date(at);
-  if (time.toDateString() === new Date(now).toDateString()) return formatClock(at);
-  return time.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  return isToday ? formatClock(at) : formatDate(at, true);
 }
 
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;

@@ -11,7 +11,7 @@ import { texts } from "../../texts";
 import { shortId } from "../../values/format";
 import classes from "../ops.module.css";
 import { CommandLine, Facts, StateDot, type Tone } from "../parts";
-import { conditionOf, type Trigger } from "./TriggersPage";
+import { Condition, type Trigger } from "./TriggersPage";
 
 type Fire = components["schemas"]["TriggerFire"];
 
@@ -45,7 +45,7 @@ export function TriggerDrawer({ trigger, workflowName, onClose }: Props) {
           <Facts
             rows={[
               [words.type, words.types[trigger.type]],
-              [words.firesAt, <code key="at">{conditionOf(trigger)}</code>],
+              [words.firesAt, <Condition key="at" trigger={trigger} />],
               [texts.columns.workflow, workflowName],
               [words.state, trigger.enabled ? words.isEnabled : words.isDisabled],
             ]}

@@ -19,7 +19,7 @@ export type Trigger = components["schemas"]["Trigger"];
 const words = texts.operations.triggers;
 
 /** What a trigger fires at, in a few words. */
-export function conditionOf(trigger: Trigger): string {
+function conditionOf(trigger: Trigger): string {
   const settings = trigger.settings as Record<string, unknown>;
   switch (trigger.type) {
     case "cron":
@@ -31,6 +31,12 @@ export function conditionOf(trigger: Trigger): string {
     case "manual":
       return words.byHand;
   }
+}
+
+/** The expression of a schedule is code; all else is said in words. */
+export function Condition({ trigger }: { readonly trigger: Trigger }) {
+  const text = conditionOf(trigger);
+  return trigger.type === "cron" ? <code>{text}</code> : text;
 }
 
 function EnabledSwitch({ trigger }: { readonly trigger: Trigger }) {
@@ -81,7 +87,7 @@ export function TriggersPage() {
       ),
     },
     { label: words.type, cell: (row) => words.types[row.type] },
-    { label: words.firesAt, cell: (row) => <span className={classes.mono}>{conditionOf(row)}</span> },
+    { label: words.firesAt, cell: (row) => <Condition trigger={row} /> },
     {
       label: texts.columns.workflow,
       cell: (row) => names.get(row.workflowId) ?? shortId(row.workflowId),

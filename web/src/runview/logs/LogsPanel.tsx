@@ -3,7 +3,7 @@ import { IconChevronDown, IconChevronUp, IconDownload, IconSearch, IconX } from 
 import { useCallback, useEffect, useMemo } from "react";
 import { Failure } from "../../app/PanelStates";
 import type { RunEvent } from "../../model/run/events";
-import { useRunEvents } from "../../stores/run";
+import { useRun, useRunEvents } from "../../stores/run";
 import { texts } from "../../texts";
 import { Nothing } from "../Panel";
 import { useDefinition, useRunId, useRunSearch, useSetSearch } from "../runPage";
@@ -133,6 +133,7 @@ interface LinesProps {
 function Lines({ runId, filter }: LinesProps) {
   const words = texts.runView.logs;
   const set = useSetSearch();
+  const isOver = useRun((run) => run.finishedAt !== null);
   const useLogs = useMemo(() => createLogs(runId), [runId]);
   const { lines, older, isLoading, error, load, loadOlder, take } = useLogs();
   useRunEvents(useCallback((events: readonly RunEvent[]) => take(events), [take]));
@@ -152,7 +153,7 @@ function Lines({ runId, filter }: LinesProps) {
           </Button>
         </Nothing>
       );
-    if (!isFiltered) return <Nothing title={words.none} />;
+    if (!isFiltered) return <Nothing title={isOver ? words.never : words.none} />;
     if (isOnlyStep)
       return (
         <Nothing title={words.stepSilent}>

@@ -3,6 +3,7 @@ import { useRef, useState } from "react";
 import { CALL_TYPE, CONTAINER_TYPE } from "../../model/definition";
 import type { RunNode } from "../../model/run/state";
 import { texts } from "../../texts";
+import { formatClock } from "../../values/format";
 import { ValueView } from "../../values/ValueView";
 import { ArtifactList } from "../ArtifactsTab";
 import { Nothing } from "../Panel";
@@ -169,7 +170,7 @@ function History({ detail }: { readonly detail: NodeDetail }) {
       {told.map((one) => (
         <li key={one.key}>
           <time dateTime={one.at} title={one.at}>
-            {new Date(one.at).toLocaleTimeString()}
+            {formatClock(one.at)}
           </time>
           <span>{one.text}</span>
         </li>

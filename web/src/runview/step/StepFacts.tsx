@@ -1,12 +1,14 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { components } from "../../api/schema";
 import type { RunNode } from "../../model/run/state";
 import { stepState } from "../../model/run/state";
 import { texts } from "../../texts";
-import { between, formatClock, formatDuration, shortId, withLocalTimes } from "../../values/format";
+import { between, formatClock, formatDuration, withLocalTimes } from "../../values/format";
 import { useNow } from "../clock";
 import type { NodeDetail } from "../queries";
 import shared from "../shared.module.css";
+import { WorkerName } from "../WorkerName";
 import classes from "./step.module.css";
 
 interface Props {
@@ -78,7 +80,11 @@ export function StepFacts({ detail, node, attempt }: Props) {
 }
 
 const workerOf = (id: string | null): ReactNode =>
-  id === null ? null : <code title={id}>{shortId(id)}</code>;
+  id === null ? null : (
+    <Link to="/workers" search={{ worker: id }}>
+      <WorkerName id={id} />
+    </Link>
+  );
 
 const timeOf = (at: string | null): ReactNode =>
   at === null ? null : (
