@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.person import Person
 
-SECTIONS = ("/workflows", "/runs", "/workers", "/packages", "/settings")
+SECTIONS = ("/workflows", "/runs", "/triggers", "/workers", "/packages", "/settings")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -20,3 +20,23 @@ def test_sections_have_no_serious_barrier(person: Person, scheme: Literal["light
         expect(person.page.get_by_role("heading", level=1)).to_be_visible()
         expect(person.page.get_by_text("Live", exact=True)).to_be_visible()
         assert person.violations() == [], path
+
+
+STRANGE = {
+    "/settings?tab=nothing": "Settings",
+    "/runs?status=nothing&time=nothing": "Runs",
+    "/workers?status=nothing": "Workers",
+    "/packages?package=nothing": "Packages",
+    "/triggers?trigger=nothing": "Triggers",
+}
+
+
+def test_an_address_with_values_that_do_not_exist_opens_its_page(person: Person) -> None:
+    page = person.page
+    for path, heading in STRANGE.items():
+        person.go(path)
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+    person.go("/settings?tab=nothing")
+    expect(page.get_by_role("tab", name="You")).to_have_attribute("aria-selected", "true")
