@@ -9,7 +9,15 @@ from typing import Any
 
 from playwright.sync_api import Page, Route
 
-__all__ = ["SIZE", "Scene", "all_scenes", "empty_scenes", "offline_scenes", "viewer_scenes"]
+__all__ = [
+    "SIZE",
+    "Scene",
+    "all_scenes",
+    "empty_scenes",
+    "offline_scenes",
+    "release",
+    "viewer_scenes",
+]
 
 SIZE: Any = {"width": 1440, "height": 900}
 NARROW: Any = {"width": 1000, "height": 700}
@@ -52,13 +60,18 @@ def each(*acts: Act) -> Act:
     return act
 
 
+HELD: list[Route] = []
+"""Requests that wait for their answer."""
+
+
 def never(pattern: str) -> Act:
-    """Answers that do not come: the page stays in its state of loading."""
+    """Answers that do not come until `release`: the page stays in its state of loading."""
+    return lambda page: page.route(pattern, HELD.append)
 
-    def hold(_: Route) -> None:
-        return
 
-    return lambda page: page.route(pattern, hold)
+def release() -> None:
+    while HELD:
+        HELD.pop().abort()
 
 
 def failing(pattern: str) -> Act:

@@ -26,6 +26,7 @@ from tests.browser.scenes import (
     all_scenes,
     empty_scenes,
     offline_scenes,
+    release,
     viewer_scenes,
 )
 from tests.processes.command_line import up
@@ -113,7 +114,7 @@ class Studio:
             self.failures.append(f"{scene.name}-{scheme}: {error.message.splitlines()[0]}")
         page.wait_for_timeout(QUIET_MS)
         page.screenshot(path=self._folder / f"{scene.name}-{scheme}.png")
-        page.unroute_all(behavior="ignoreErrors")
+        release()
         page.close()
 
 
