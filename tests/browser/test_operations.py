@@ -25,6 +25,8 @@ HOOKED = {
     ],
 }
 
+USER = "5f0c7a52-5b0e-4f3a-9a53-0c6f0a8f7f11"
+
 
 def test_a_worker_is_drained_and_takes_work_again(person: Person, page: Page) -> None:
     person.go("/workers")
@@ -76,6 +78,15 @@ def test_a_package_is_published_installed_and_its_node_used(person: Person, page
     editing.step("Greet").click()
     inspector.get_by_role("tab", name="Output").click()
     expect(page.get_by_text("Hello, Ada").first).to_be_visible()
+
+
+def test_a_package_lists_the_workflows_that_use_it(person: Person, page: Page) -> None:
+    person.call("POST", "/api/v1/workflows", {**HOOKED, "id": USER, "triggers": []})
+    person.go("/packages?package=core")
+    panel = page.get_by_role("region", name="core")
+    expect(panel.get_by_role("heading", name="Used in")).to_be_visible()
+    panel.get_by_role("link", name="Report").first.click()
+    expect(page).to_have_url(re.compile(r"/workflows/[0-9a-f-]{36}"))
 
 
 def test_triggers_are_switched_and_run(person: Person, page: Page) -> None:

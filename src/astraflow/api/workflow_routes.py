@@ -30,6 +30,7 @@ from astraflow.core.errors import Conflict, Refused
 from astraflow.core.security.policy import EDIT, READ
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow import refusal_of
+from astraflow.core.workflow.package_uses import parse_wanted
 from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import WorkflowRow
 
@@ -54,6 +55,8 @@ class WorkflowEndpoints(Endpoints):
            tag="workflows", query=ListWorkflows, replies=WorkflowPage)  # fmt: skip
     async def list_workflows(self, request: Request[ListWorkflows]) -> AsgiApp:
         query, tenant = request.query, request.tenant
+        if query.package:
+            return await self._list_users(request)
         before = self._cursors.read("workflows", tenant, query.cursor, tuple[int, str])
         rows = await self._scheduler.workflows.search(
             tenant, limit=query.count + 1, before=before, text=query.text
@@ -63,6 +66,24 @@ class WorkflowEndpoints(Endpoints):
         cursor = self._cursors.make("workflows", tenant, after)
         items = [_summary(row) for row in page]
         return json_response(WorkflowPage(items=items, next_cursor=cursor))
+
+    async def _list_users(self, request: Request[ListWorkflows]) -> AsgiApp:
+        """The workflows that use a package."""
+        query, tenant = request.query, request.tenant
+        wanted = parse_wanted(query.package)
+        if wanted is None:
+            raise Refused(
+                errors.REQUEST_INVALID,
+                "the parameter must be the name of a package, or name@version: package",
+                detail={"parameter": "package"},
+            )
+        place = f"workflows {query.package}"
+        before = self._cursors.read(place, tenant, query.cursor, tuple[int, str])
+        rows, after = await self._scheduler.workflows.search_uses(
+            tenant, wanted, limit=query.count, before=before, text=query.text
+        )
+        cursor = self._cursors.make(place, tenant, after)
+        return json_response(WorkflowPage(items=list(map(_summary, rows)), next_cursor=cursor))
 
     @route(
         "POST",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -41,10 +42,18 @@ File = Annotated[
 
 
 @app.command("list")
-def list_workflows(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
+def list_workflows(
+    text: Annotated[str | None, typer.Option(help="Filter by a part of the name or the id")] = None,
+    package: Annotated[
+        str | None, typer.Option(help="Filter by a package that is used: NAME or NAME@VERSION")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
     """List saved workflows, last changed first."""
     show_list(
-        requests.list_workflows,
+        partial(requests.list_workflows, text=text, package=package),
         kind=WorkflowSummary,
         columns=("workflow", "name", "version", "changed", "by"),
         row=lambda one: (one.id, one.name, one.version, one.updated_at, one.updated_by),

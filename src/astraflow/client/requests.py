@@ -302,9 +302,14 @@ def iterate_logs(
 
 
 def list_workflows(
-    *, limit: int | None = None, cursor: str | None = None, text: str | None = None
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    text: str | None = None,
+    package: str | None = None,
 ) -> ApiRequest[Page[WorkflowSummary]]:
-    params = _query(ListWorkflows, limit=limit, cursor=cursor, text=text)
+    """One page, last changed first. `package`: only those that use it, `name` or `name@version`."""
+    params = _query(ListWorkflows, limit=limit, cursor=cursor, text=text, package=package)
     return ApiRequest("GET", WORKFLOWS, _as(WorkflowPage), params)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
@@ -13,6 +13,7 @@ from astraflow.core.triggers.record import TriggerRecord
 from astraflow.core.workflow import decode_definition, plan_workflow, validate
 from astraflow.core.workflow.definition import WorkflowSpec, WorkflowTrigger
 from astraflow.core.workflow.node_rules import UUID
+from astraflow.core.workflow.package_uses import PackageUses, WantedPackage
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.secret_refs import may_refer_to_secrets
 from astraflow.core.workflow.unknown_fields import find_warnings
@@ -27,6 +28,15 @@ from astraflow.store.store import Store
 
 if TYPE_CHECKING:
     from astraflow.core.workflow.callees import Documents
+
+
+SCANNED_ROWS: Final = 50
+MAX_SCANNED_WORKFLOWS: Final = 1_000
+MAX_SCANNED_BYTES: Final = 32 * 1024**2
+"""Of definitions that one request looks at: about a tenth of a second."""
+
+Place = tuple[int, str]
+"""Of a workflow in the list: when it was updated, and its id."""
 
 
 class Workflows:
@@ -153,10 +163,35 @@ class Workflows:
         tenant: str,
         *,
         limit: int,
-        before: tuple[int, str] | None = None,
+        before: Place | None = None,
         text: str = "",
     ) -> list[WorkflowRow]:
         return await self._store.list_workflows(tenant, limit=limit, before=before, text=text)
+
+    async def search_uses(
+        self,
+        tenant: str,
+        wanted: WantedPackage,
+        *,
+        limit: int,
+        before: Place | None = None,
+        text: str = "",
+    ) -> tuple[list[WorkflowRow], Place | None]:
+        """Those that use a package, and where to go on. So that no request takes long, each looks at so many
+        definitions only, and may find fewer than `limit`."""
+        uses, found = PackageUses(wanted, self._catalogs.of(tenant)), list[WorkflowRow]()
+        seen, size = 0, 0
+        while seen < MAX_SCANNED_WORKFLOWS and size < MAX_SCANNED_BYTES:
+            rows = await self.search(tenant, limit=SCANNED_ROWS, before=before, text=text)
+            for row in rows:
+                if await _is_user(uses, row.definition):
+                    found.append(row)
+                seen, size, before = seen + 1, size + len(row.definition), _place(row)
+                if len(found) > limit:
+                    return found[:limit], _place(found[limit - 1])
+            if len(rows) < SCANNED_ROWS:
+                return found, None
+        return found, before
 
     async def history(
         self, tenant: str, workflow_id: str, *, limit: int, before: int | None = None
@@ -175,6 +210,16 @@ class Workflows:
         await self._triggers.forget(tenant, workflow_id)
         report = WorkflowReport(workflow_id=workflow_id, by=by)
         self._current.announce(tenant, "workflow.deleted", report)
+
+
+def _place(row: WorkflowRow) -> Place:
+    return row.updated_at, row.workflow_id
+
+
+async def _is_user(uses: PackageUses, definition: bytes) -> bool:
+    if len(definition) <= INLINE_BYTES:
+        return uses.is_used_in(definition)
+    return await asyncio.to_thread(uses.is_used_in, definition)
 
 
 def _warnings_of(definition: bytes, known: list[TriggerRecord]) -> list[DefinitionProblem]:

@@ -8442,6 +8442,8 @@ export interface operations {
                 cursor?: string;
                 /** @description Only workflows with this text in their name or their id. */
                 text?: string;
+                /** @description Only workflows whose newest version has a node of this package: `name`, or `name@version`. A node that names no version counts for the one that a run would get now. A page may have fewer items than `limit`, or none, also if it is not the last one. */
+                package?: string;
             };
             header?: never;
             path?: never;

@@ -102,6 +102,15 @@ class ListWorkflows(PageQuery, frozen=True, kw_only=True):
     text: Annotated[
         str, doc("Only workflows with this text in their name or their id.", max_length=256)
     ] = ""
+    package: Annotated[
+        str,
+        doc(
+            "Only workflows whose newest version has a node of this package: `name`, or `name@version`. A node that "
+            "names no version counts for the one that a run would get now. A page may have fewer items than `limit`, "
+            "or none, also if it is not the last one.",
+            max_length=256,
+        ),
+    ] = ""
 
 
 class ShowWorkflow(Query, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from astraflow.core.workflow.manifest_rules import NODE_TYPE, is_package_name
 from astraflow.core.workflow.node_schemas import NO_SCHEMAS, NodeSchemas, schemas_in
 from astraflow.core.workflow.parameters import ParameterStore
 from astraflow.core.workflow.ports import NO_PORTS, PortCompiler, Ports
+from astraflow.core.workflow.type_lookup import TypeKey, find_entry, least_versions_of
 from astraflow.core.workflow.versions import parse_version
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 UUID: Final = re.compile(CANONICAL_UUID.pattern, re.IGNORECASE | re.ASCII)
-
-_Key = tuple[str, str | None, str | None, str | None]
 
 
 class NodeRules:
@@ -54,8 +53,8 @@ class NodeRules:
         self._problems = problems
         self._compiler = PortCompiler(problems)
         self._settings = settings
-        self._known: dict[_Key, CatalogEntry | Miss | None] = {}
-        self._least = _least_versions(workflow)
+        self._known: dict[TypeKey, CatalogEntry | Miss | None] = {}
+        self._least = least_versions_of(workflow.runtimes.values())
         self.parameters = ParameterStore(problems)
         self.index: dict[str, int] = {}
         self.types: list[CatalogEntry | None] = []
@@ -129,9 +128,9 @@ class NodeRules:
             return self._miss(found, key, place, own)
         return found
 
-    def _look_up(self, key: _Key, place: int) -> CatalogEntry | Miss | None:
+    def _look_up(self, key: TypeKey, place: int) -> CatalogEntry | Miss | None:
         """Look a type up; None when its name is no name, which is reported once a name."""
-        node_type, name, version, least = key
+        node_type, name, version, _ = key
         before = self._problems.count
         pointer = f"/nodes/{place}"
         if len(node_type) > MAX_KEY_CHARS or not NODE_TYPE.fullmatch(node_type):
@@ -145,17 +144,9 @@ class NodeRules:
             self._problems.add(f"{pointer}/package/version", WORKFLOW_BAD_TEXT, message)
         if self._problems.count > before:
             return None
-        if least is None and name is not None:
-            least = self._least.get(name)
-        found = self._catalog.find(node_type, name, version, least)
-        if least is None and name is None and isinstance(found, CatalogEntry):
-            # The node names no package, but the one that has its type may have a hint.
-            least = self._least.get(found.package_name)
-            if least is not None:
-                return self._catalog.find(node_type, None, version, least)
-        return found
+        return find_entry(self._catalog, key, self._least)
 
-    def _miss(self, miss: Miss, key: _Key, place: int, own: Ports) -> CatalogEntry | None:
+    def _miss(self, miss: Miss, key: TypeKey, place: int, own: Ports) -> CatalogEntry | None:
         node_type, name, version, _ = key
         absent = miss in (Miss.PACKAGE, Miss.VERSION)
         carried = own.inputs is not None or own.outputs is not None
@@ -186,13 +177,3 @@ def _effective(own: Ports, found: CatalogEntry | None) -> Ports:
     inputs = own.inputs if own.inputs is not None else found.ports.inputs
     outputs = own.outputs if own.outputs is not None else found.ports.outputs
     return Ports(inputs, outputs)
-
-
-def _least_versions(workflow: WorkflowSpec) -> dict[str, str]:
-    """The `minVersion` hint of each package that the definition's runtimes name."""
-    least: dict[str, str] = {}
-    for runtime in workflow.runtimes.values():
-        hints = runtime.worker_hints
-        if hints is not None and hints.package is not None and hints.min_version is not None:
-            least[hints.package] = hints.min_version
-    return least

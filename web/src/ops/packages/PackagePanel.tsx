@@ -10,13 +10,14 @@ import classes from "../ops.module.css";
 import { PackageInstalls } from "./PackageInstalls";
 import { PackageNodes } from "./PackageNodes";
 import { PackageRollouts, RolloutForm } from "./PackageRollouts";
+import { PackageUses } from "./PackageUses";
 import { PackageVersions } from "./PackageVersions";
 
 type Package = components["schemas"]["Package"];
 
 const words = texts.operations.packages;
 
-/** One package: its steps, its versions, where it is installed, and what brings a version to the workers. */
+/** One package: its steps, its versions, where it is installed, what brings a version to the workers, and what uses it. */
 export function PackagePanel({ name }: { readonly name: string }) {
   const query = useQuery({
     queryKey: ["packages", "one", name],
@@ -33,6 +34,7 @@ export function PackagePanel({ name }: { readonly name: string }) {
               <Tabs.Tab value="versions">{words.versions(one.versions.length)}</Tabs.Tab>
               <Tabs.Tab value="workers">{words.workers}</Tabs.Tab>
               <Tabs.Tab value="rollouts">{words.rollouts}</Tabs.Tab>
+              <Tabs.Tab value="used">{words.used}</Tabs.Tab>
             </Tabs.List>
             <Tabs.Panel value="steps" pt="sm">
               {one.active == null ? (
@@ -50,6 +52,9 @@ export function PackagePanel({ name }: { readonly name: string }) {
             <Tabs.Panel value="rollouts" pt="sm">
               <PackageRollouts name={name} />
             </Tabs.Panel>
+            <Tabs.Panel value="used" pt="sm">
+              <PackageUses key={name} name={name} />
+            </Tabs.Panel>
           </Tabs>
         </section>
       )}
@@ -64,6 +69,10 @@ export function BuiltInPanel({ name }: { readonly name: string }) {
       <Title order={2}>{name}</Title>
       <p className={classes.dim}>{words.builtIn}</p>
       <PackageNodes name={name} version="" />
+      <Title order={3} mt="md">
+        {words.used}
+      </Title>
+      <PackageUses key={name} name={name} />
     </section>
   );
 }
