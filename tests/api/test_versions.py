@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from astraflow.core.security.policy import Role
-from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, problem_of, serving
+from tests.api.rig import NODE_A, NODE_B, OTHER, WORKFLOW, Rig, definition, problem_of, serving
+from tests.api.scripted import token_of
 
 PATH = "/api/v1/workflows"
 ONE = f"{PATH}/{WORKFLOW}"
@@ -215,3 +216,27 @@ async def test_a_viewer_reads_drafts_and_changes_none() -> None:
         for method, path in (("PUT", DRAFT), ("DELETE", DRAFT), ("POST", f"{ONE}/publish")):
             answer = await rig.as_(Role.VIEWER, method, path, json=BROKEN)
             problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+
+
+async def test_whether_a_workflow_has_a_draft_is_asked_without_an_error() -> None:
+    drafts = f"{PATH}/drafts?workflowId="
+
+    async with serving() as rig:
+        await rig.post(PATH, json=definition())
+        none = await rig.get(f"{drafts}{WORKFLOW}")
+        assert (none.status_code, none.json()) == (200, {"items": [], "nextCursor": None})
+        await put_draft(rig, BROKEN)
+        other = definition(id=NODE_A)
+        await rig.client.put(f"{PATH}/{NODE_A}/draft", json=other)
+        for role in (Role.VIEWER, Role.ADMIN):
+            page = (await rig.as_(role, "GET", f"{drafts}{WORKFLOW}&limit=1")).json()
+            assert [(item["id"], item["revision"]) for item in page["items"]] == [(WORKFLOW, 1)]
+            assert page["nextCursor"] is None
+        assert len((await rig.get(drafts)).json()["items"]) == 2
+        headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
+        foreign = await rig.get(f"{drafts}{WORKFLOW}", headers=headers)
+        assert foreign.json()["items"] == []
+        cursor = (await rig.get(f"{PATH}/drafts?limit=1")).json()["nextCursor"]
+        mixed = await rig.get(f"{drafts}{WORKFLOW}&cursor={cursor}")
+        assert problem_of(mixed, 400, "E.REQUEST.INVALID")["parameter"] == "cursor"
+        problem_of(await rig.get(f"{drafts}{'x' * 257}"), 400, "E.REQUEST.INVALID")

@@ -18,8 +18,8 @@ expect.set_options(timeout=WAIT_S * 1000)
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-EXPECTED = ("Failed to load resource", "net::ERR_")
-"""Answers that a test provokes, as 401 and a server that is away: the browser tells of each."""
+AWAY = "net::ERR_"
+"""A server that a test stops: the browser tells of each request that it does not answer."""
 
 
 class Person:
@@ -29,6 +29,7 @@ class Person:
         self.server = server
         self.context = context
         self.complaints: list[str] = []
+        self._refusals: tuple[int, ...] = ()
         context.on("console", self._listen)
         context.on("weberror", lambda error: self.complaints.append(str(error.error)))
         context.set_default_timeout(WAIT_S * 1000)
@@ -40,7 +41,8 @@ class Person:
         expect(self.page.get_by_text("Live", exact=True)).to_be_visible()
 
     def log_in_as(self, name: str, password: str) -> None:
-        """On the page to log in with."""
+        """On the page to log in with, which is there because the app was told that nobody is."""
+        self.provoke(401)
         self.page.goto(f"{self.server.url}/login")
         self.page.get_by_label("User").fill(name)
         self.page.get_by_label("Password").fill(password)
@@ -81,11 +83,15 @@ class Person:
             for node in one["nodes"]
         ]
 
+    def provoke(self, *statuses: int) -> None:
+        """The browser may complain about answers with these statuses from here on: the test makes them happen."""
+        self._refusals += statuses
+
     def _listen(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not any(
-            one in message.text for one in EXPECTED
-        ):
-            self.complaints.append(message.text)
+        provoked = [f"responded with a status of {status} " for status in self._refusals]
+        is_expected = any(one in message.text for one in (AWAY, *provoked))
+        if message.type in ("error", "warning") and not is_expected:
+            self.complaints.append(f"{message.text} {message.location.get('url', '')}")
 
 
 @cache

@@ -64,11 +64,14 @@ class VersionEndpoints(Endpoints):
            tag="workflows", query=ListDrafts, replies=DraftPage)  # fmt: skip
     async def list_drafts(self, request: Request[ListDrafts]) -> AsgiApp:
         query, tenant = request.query, request.tenant
-        before = self._cursors.read("drafts", tenant, query.cursor, tuple[int, str])
-        rows = await self._scheduler.drafts.search(tenant, limit=query.count + 1, before=before)
+        place = f"drafts {query.workflow_id}" if query.workflow_id else "drafts"
+        before = self._cursors.read(place, tenant, query.cursor, tuple[int, str])
+        rows = await self._scheduler.drafts.search(
+            tenant, limit=query.count + 1, before=before, workflow_id=query.workflow_id
+        )
         page = rows[: query.count]
         after = (page[-1].updated_at, page[-1].workflow_id) if len(rows) > len(page) else None
-        cursor = self._cursors.make("drafts", tenant, after)
+        cursor = self._cursors.make(place, tenant, after)
         items = [_draft_summary(row) for row in page]
         return json_response(DraftPage(items=items, next_cursor=cursor))
 

@@ -35,9 +35,10 @@ from astraflow.core.contract.versions import (
 
 
 def list_drafts(
-    *, limit: int | None = None, cursor: str | None = None
+    *, limit: int | None = None, cursor: str | None = None, workflow_id: str | None = None
 ) -> ApiRequest[Page[DraftSummary]]:
-    params = _query(ListDrafts, limit=limit, cursor=cursor)
+    """One page, last changed first. `workflow_id`: the draft of this workflow alone, if it has one."""
+    params = _query(ListDrafts, limit=limit, cursor=cursor, workflow_id=workflow_id)
     return ApiRequest("GET", f"{WORKFLOWS}/drafts", _as(DraftPage), params)
 
 

@@ -37,8 +37,16 @@ class Drafts:
         return row
 
     async def search(
-        self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        workflow_id: str = "",
     ) -> list[DraftRow]:
+        if workflow_id:
+            found = await self._store.find_draft(tenant, workflow_id)
+            return [] if found is None else [found]
         return await self._store.list_drafts(tenant, limit=limit, before=before)
 
     async def create(self, tenant: str, definition: bytes, *, by: str) -> DraftRow:

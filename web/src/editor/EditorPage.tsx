@@ -15,7 +15,8 @@ import { readNewest, readVersion } from "./requests";
 async function openFor(id: string, version: number | undefined, isNew: boolean): Promise<Opening> {
   if (version !== undefined)
     return { ...(await readVersion(id, version)), isRestored: false, isConflict: false };
-  return openWorkflow(id, isNew ? texts.editor.untitled : null, readNewest, browserCopies);
+  const read = (one: string) => readNewest(one, isNew);
+  return openWorkflow(id, isNew ? texts.editor.untitled : null, read, browserCopies);
 }
 
 function Missing({ title, hint }: { readonly title: string; readonly hint: string }) {

@@ -4,6 +4,7 @@ import { ApiError, api, dataOf } from "../api/client";
 import { textOf, type WorkflowDocument } from "../model/document";
 import { type JsonFields, nodeAt, parseNode, plainOf } from "../model/json/tree";
 import type { Problem } from "../model/validation/problems";
+import { newestOf } from "./newest";
 import type { FoundProblem } from "./problemPlaces";
 
 export interface Opened {
@@ -17,7 +18,6 @@ export interface Opened {
 }
 
 const asText = { bodySerializer: (body: unknown): string => body as string } as const;
-const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
 export async function readVersion(id: string, version?: number): Promise<Opened> {
   const answer = await api.GET("/api/v1/workflows/{id}", {
@@ -47,19 +47,25 @@ async function readDraft(id: string): Promise<Opened> {
   };
 }
 
+async function hasDraft(workflowId: string): Promise<boolean> {
+  const page = dataOf(await api.GET("/api/v1/workflows/drafts", { params: { query: { workflowId } } }));
+  return page.items.length > 0;
+}
+
+async function hasVersion(id: string): Promise<boolean> {
+  const page = dataOf(await api.GET("/api/v1/workflows", { params: { query: { text: id } } }));
+  return page.items.some((one) => one.id === id);
+}
+
 /** The draft if there is one, else the newest version; null if there is neither. */
-export async function readNewest(id: string): Promise<Opened | null> {
-  try {
-    return await readDraft(id);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-  try {
-    return await readVersion(id);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
+export function readNewest(id: string, isNew = false): Promise<Opened | null> {
+  return newestOf(id, isNew, {
+    hasDraft,
+    hasVersion,
+    readDraft,
+    readVersion: (one) => readVersion(one),
+    isMissing: (error) => error instanceof ApiError && error.status === 404,
+  });
 }
 
 /** Save the next revision of a draft; the new revision. */
@@ -78,10 +84,6 @@ export async function createDraft(made: { readonly id: string; readonly text: st
   return made.id;
 }
 
-export async function discardDraft(id: string): Promise<void> {
-  await api.DELETE("/api/v1/workflows/{id}/draft", { params: { path: { id } } });
-}
-
 export async function publishDraft(
   id: string,
   revision: number,
@@ -92,14 +94,9 @@ export async function publishDraft(
   return dataOf(await api.POST("/api/v1/workflows/{id}/publish", { params: { path: { id } }, body })).version;
 }
 
-/** Delete a workflow with its versions, or one that is only a draft. */
+/** Delete a workflow with its versions and its draft. */
 export async function deleteWorkflow(id: string): Promise<void> {
-  try {
-    await api.DELETE("/api/v1/workflows/{id}", { params: { path: { id } } });
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    await discardDraft(id);
-  }
+  await api.DELETE("/api/v1/workflows/{id}", { params: { path: { id } } });
 }
 
 export async function restoreAsDraft(id: string, version: number): Promise<void> {

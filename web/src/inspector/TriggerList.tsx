@@ -146,11 +146,11 @@ function SavedTrigger({ id, fields }: { readonly id: string; readonly fields: Js
   const workflow = valueAt(document, ["id"]);
   const saved = useQuery({
     queryKey: ["workflows", workflow, "triggers"],
-    queryFn: async () => [
-      ...dataOf(
-        await api.GET("/api/v1/workflows/{id}/triggers", { params: { path: { id: String(workflow) } } }),
-      ).items,
-    ],
+    // A workflow that is only a draft has none: asked for as its own they would be missing, which is an error.
+    queryFn: async () => {
+      const query = { workflowId: String(workflow), limit: 200 };
+      return dataOf(await api.GET("/api/v1/triggers", { params: { query } })).items;
+    },
     retry: false,
     enabled: typeof workflow === "string",
   });

@@ -96,6 +96,11 @@ class ListVersions(PageQuery, frozen=True, kw_only=True):
 class ListDrafts(PageQuery, frozen=True, kw_only=True):
     """Which drafts."""
 
+    workflow_id: Annotated[
+        str,
+        doc("Only the draft of this workflow: an empty list if there is none.", max_length=256),
+    ] = ""
+
 
 class SaveDraft(Query, frozen=True, kw_only=True):
     """How to save a draft."""
