@@ -114,7 +114,6 @@ def test_three_steps_with_the_keyboard_and_a_run(editing: Editing) -> None:
 
 def test_problems_lead_to_their_place_and_block_the_run(editing: Editing) -> None:
     page = editing.page
-    editing.person.provoke(422)  # the scheduler's answer to a definition with errors
     editing.begin()
     editing.add_by_key("noth")
     editing.add_by_key("http")

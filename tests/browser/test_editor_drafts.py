@@ -85,7 +85,6 @@ def test_versions_are_compared_restored_and_free_of_barriers(
     editing: Editing, scheme: Literal["light", "dark"]
 ) -> None:
     page = editing.page
-    editing.person.provoke(422)  # the scheduler's answer to a definition with errors
     page.emulate_media(color_scheme=scheme)
     editing.open(ID)
     editing.add_by_key("http")

@@ -126,7 +126,6 @@ def test_an_expression_is_completed_and_previewed(expressions: Inspecting) -> No
 
 def test_a_problem_leads_to_its_field(expressions: Inspecting) -> None:
     page = expressions.page
-    expressions.person.provoke(422)  # the scheduler's answer to a definition with errors
     expressions.open("Cart")
     inspector = page.get_by_role("complementary", name="Inspector")
     inspector.get_by_text("Retry", exact=True).click()
