@@ -65,6 +65,9 @@ async def test_what_failed_is_repeated_and_the_rest_taken_over() -> None:
         node = (await rig.get(f"{RUNS}/{made['runId']}/nodes/{NODE_A}")).json()
         assert node["result"] == {"value": "a"}
         assert "took over its result" in node["story"][0]
+        assert node["reusedFrom"] == {"runId": run_id, "nodeId": NODE_A}
+        repeated = (await rig.get(f"{RUNS}/{made['runId']}/nodes/{NODE_B}")).json()
+        assert "reusedFrom" not in repeated
         assert (await rig.status(run_id, "failed"))["status"] == "failed"
         listed = (await rig.get(RUNS)).json()["items"]
         assert [one.get("rerunOf") for one in listed] == [run_id, None]

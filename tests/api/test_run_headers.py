@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from astraflow.core.contract.timelines import TimelineEntry
+from astraflow.core.security.policy import Role
 from tests.api.rig import NODE_A, NODE_B, OTHER, WORKFLOW, Rig, definition, problem_of, serving
 from tests.api.scripted import token_of
 
@@ -238,3 +239,36 @@ async def test_a_page_of_output_has_a_thousand_lines() -> None:
             page = (await rig.get(path + more)).json()
             assert len(page["items"]) == 1_000
             assert page["nextCursor"]
+
+
+async def test_runs_are_found_by_who_submitted_them() -> None:
+    async with serving() as rig:
+        own = await rig.submit()
+        body = {"workflow": definition(metadata={"name": "theirs"})}
+        answer = await rig.as_(Role.OPERATOR, "POST", RUNS, json=body)
+        theirs = answer.json()["runId"]
+
+        async def found(query: str, role: Role = Role.VIEWER) -> list[str]:
+            answer = await rig.as_(role, "GET", f"{RUNS}?{query}")
+            assert answer.status_code == 200, answer.text
+            return [one["runId"] for one in answer.json()["items"]]
+
+        admin, operator = "admin%20of%20default", "operator%20of%20default"
+        assert await found("") == [theirs, own]
+        assert await found(f"by={operator}") == [theirs]
+        assert await found(f"by={admin}") == [own]
+        assert await found(f"by={admin}&text=theirs") == []
+        assert await found("by=admin") == []
+        assert await found("by=") == [theirs, own]
+        second = await rig.submit()
+        first = (await rig.get(f"{RUNS}?by={admin}&limit=1")).json()
+        assert [one["runId"] for one in first["items"]] == [second]
+        assert await found(f"by={admin}&limit=1&cursor={first['nextCursor']}") == [own]
+        for other in (f"trigger={admin}", f"by={operator}", f"text={admin}"):
+            mixed = await rig.get(f"{RUNS}?{other}&cursor={first['nextCursor']}")
+            assert problem_of(mixed, 400, "E.REQUEST.INVALID")["parameter"] == "cursor"
+        long = await rig.get(f"{RUNS}?by={'x' * 257}")
+        assert problem_of(long, 400, "E.REQUEST.INVALID")["parameter"] == "by"
+        headers = {"authorization": f"Bearer {token_of('admin', OTHER)}"}
+        foreign = await rig.get(f"{RUNS}?by={admin}", headers=headers)
+        assert foreign.json()["items"] == []

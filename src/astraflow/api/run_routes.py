@@ -33,6 +33,7 @@ from astraflow.core.contract.runs import (
     NodeDetail,
     RebindRequest,
     Rebound,
+    ReusedFrom,
     Run,
     RunPage,
     RunRequest,
@@ -126,7 +127,7 @@ class RunEndpoints(Endpoints):
            query=ListRuns, replies=RunPage)  # fmt: skip
     async def list_runs(self, request: Request[ListRuns]) -> AsgiApp:
         query, tenant = request.query, request.tenant
-        place = " ".join(("runs", *filter(None, _filtered_by(query))))
+        place = " ".join(("runs", *_filtered_by(query)))
         before = self._cursors.read(place, tenant, query.cursor, tuple[int, str])
         rows = await self._list_rows(tenant, query, before)
         page = rows[: query.count]
@@ -138,7 +139,7 @@ class RunEndpoints(Endpoints):
         self, tenant: str, query: ListRuns, before: tuple[int, str] | None
     ) -> list[RunRow]:
         reader, limit = self._scheduler.reader, query.count + 1
-        if not any(_filtered_by(query)):
+        if not _filtered_by(query):
             return await reader.list_runs(
                 tenant,
                 limit=limit,
@@ -150,6 +151,7 @@ class RunEndpoints(Endpoints):
             status=query.status or "",
             workflow_id=query.workflow_id or "",
             trigger=query.trigger or "",
+            submitted_by=query.by or "",
             text=query.text,
             since=_time_of(query.since, "since", 0),
             until=_time_of(query.until, "until", MAX_INTEGER),
@@ -192,6 +194,9 @@ class RunEndpoints(Endpoints):
             attempts=past.attempts,
             story=past.timeline,
             ready_at=past.ready_at,
+            reused_from=None
+            if past.reused_from is None
+            else ReusedFrom(run_id=past.reused_from, node_id=node_id),
         )
         return json_response(view)
 
@@ -385,8 +390,15 @@ def _summary(row: RunRow) -> RunSummary:
 
 
 def _filtered_by(query: ListRuns) -> tuple[str, ...]:
-    """The filters that have no index."""
-    return query.trigger or "", query.text, query.since, query.until
+    """The filters that have no index, each with its name: a cursor is of these filters alone."""
+    given = {
+        "trigger": query.trigger,
+        "by": query.by,
+        "text": query.text,
+        "since": query.since,
+        "until": query.until,
+    }
+    return tuple(f"{name}={value}" for name, value in given.items() if value)
 
 
 def _time_of(text: str, name: str, default: int) -> int:

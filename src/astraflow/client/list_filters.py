@@ -11,6 +11,7 @@ class RunFilters(TypedDict, total=False):
     status: str | None
     workflow_id: str | None
     trigger: str | None
+    by: str | None
     text: str | None
     since: str | None
     until: str | None

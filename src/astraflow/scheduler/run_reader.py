@@ -24,7 +24,7 @@ from astraflow.core.engine.wait_reasons import Reason
 from astraflow.core.ids import RunId
 from astraflow.core.runs.chains import calls_by_task, executing_tasks, related_tasks, shown_task
 from astraflow.core.runs.facts import CancelRequested, Fact
-from astraflow.core.runs.history import NodeHistory, attempts_of, timeline_of
+from astraflow.core.runs.history import NodeHistory, attempts_of, reused_run, timeline_of
 from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of, ready_at, view_head, view_node
 from astraflow.core.runs.run import RunRecord
@@ -342,9 +342,12 @@ class RunReader:
             after = segments[-1].last
         since = ready_at(run, place)
         return NodeHistory(
-            attempts_of(facts, executing_tasks(run, place)),
+            attempts_of(
+                facts, executing_tasks(run, place), {} if since is None else {place: since}
+            ),
             timeline_of(facts, prefixes),
             None if since is None else iso(since),
+            reused_run(facts, place),
         )
 
 

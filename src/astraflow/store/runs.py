@@ -39,6 +39,7 @@ class RunFilter(NamedTuple):
     status: str = ""
     workflow_id: str = ""
     trigger: str = ""
+    submitted_by: str = ""
     text: str = ""
     """A part of the name or of the id; A to Z in whatever case."""
     since: int = 0
@@ -110,6 +111,7 @@ class StoredRuns:
             status=wanted.status,
             workflow_id=wanted.workflow_id,
             trigger=wanted.trigger,
+            submitted_by=wanted.submitted_by,
             pattern=pattern_of(wanted.text),
         )
 

@@ -148,6 +148,8 @@ async def test_runs_are_found_by_what_they_are(backend: Backend) -> None:
         assert await ids(text="!") == []
         assert await ids(text="run-0003") == ["3"]
         assert await ids(trigger="night") == ["1"]
+        assert await ids(submitted_by="ada") == ["1"]
+        assert await ids(submitted_by="ad") == []
         assert await ids(status="succeeded", text="nightly") == ["2"]
         assert await ids(workflow_id="other") == ["3"]
         at = rows[1].created_at

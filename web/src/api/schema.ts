@@ -2497,6 +2497,11 @@ export interface components {
             status: "cancelled" | "dispatched" | "failed" | "lost" | "refused" | "running" | "skipped" | "succeeded";
             /**
              * Format: date-time
+             * @description From when on it could be given to a worker: what is before the node had ended, or the delay after the last attempt was over. Missing where that is not known.
+             */
+            queuedAt?: string;
+            /**
+             * Format: date-time
              * @description When it was given to the worker.
              */
             dispatchedAt: string;
@@ -3802,6 +3807,7 @@ export interface components {
          *           "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
          *           "incarnation": 1,
          *           "status": "succeeded",
+         *           "queuedAt": "2026-01-15T10:00:00.000Z",
          *           "dispatchedAt": "2026-01-15T10:00:00.002Z",
          *           "startedAt": "2026-01-15T10:00:00.004Z",
          *           "finishedAt": "2026-01-15T10:00:00.005Z"
@@ -3917,6 +3923,8 @@ export interface components {
              * @description When all before it had ended, so that it could begin.
              */
             readyAt?: string;
+            /** @description Where its result was taken over from, if the run is a re-run that kept it. */
+            reusedFrom?: components["schemas"]["ReusedFrom"];
             /** @description Its attempts, oldest first. */
             attempts: components["schemas"]["Attempt"][];
             /** @description What happened to it, one sentence each, oldest first. */
@@ -5112,6 +5120,13 @@ export interface components {
             version?: number;
             /** @description The revision of the draft. */
             revision?: number;
+        };
+        /** @description The node of an earlier run that a result was taken over from. */
+        ReusedFrom: {
+            /** @description The run. It may have been removed since. */
+            runId: string;
+            /** @description The node in that run. */
+            nodeId: string;
         };
         /**
          * @description What a credential may do in its tenant.
@@ -7302,6 +7317,8 @@ export interface operations {
                 workflowId?: string;
                 /** @description Only runs that this trigger has submitted. */
                 trigger?: string;
+                /** @description Only runs that this user has submitted: `by` of a run, whole and exact. */
+                by?: string;
                 /** @description Only runs with this text in their name or their id. */
                 text?: string;
                 /** @description Only runs that were accepted at this time (RFC 3339) or later. */
@@ -7527,6 +7544,7 @@ export interface operations {
                      *           "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
                      *           "incarnation": 1,
                      *           "status": "succeeded",
+                     *           "queuedAt": "2026-01-15T10:00:00.000Z",
                      *           "dispatchedAt": "2026-01-15T10:00:00.002Z",
                      *           "startedAt": "2026-01-15T10:00:00.004Z",
                      *           "finishedAt": "2026-01-15T10:00:00.005Z"
@@ -8757,6 +8775,8 @@ export interface operations {
                 limit?: number;
                 /** @description `nextCursor` of the page before. Leave it out for the first page. */
                 cursor?: string;
+                /** @description Only the draft of this workflow: an empty list if there is none. */
+                workflowId?: string;
             };
             header?: never;
             path?: never;

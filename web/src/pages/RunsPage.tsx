@@ -6,11 +6,12 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { api, dataOf } from "../api/client";
 import { Empty, Panel } from "../app/PanelStates";
+import { useSession } from "../app/session";
 import { BulkBar } from "../runview/list/BulkBar";
 import { Filters } from "../runview/list/Filters";
 import classes from "../runview/list/list.module.css";
 import { RunTable } from "../runview/list/RunTable";
-import { queryOf, type RunsSearch } from "../runview/list/search";
+import { peopleOf, queryOf, type RunsSearch } from "../runview/list/search";
 import { type RunSummary, useApprovals } from "../runview/queries";
 import { texts } from "../texts";
 import { shortId } from "../values/format";
@@ -66,6 +67,8 @@ export function RunsPage() {
   const onClear = useCallback(() => void navigate({ search: {}, replace: true }), [navigate]);
   const { query, number, older, newer } = usePages(search);
   const runs = query.data?.items ?? [];
+  const me = useSession()?.subject ?? null;
+  const people = useMemo(() => peopleOf(query.data?.items ?? [], me), [query.data, me]);
   const [active, setActive] = useState(-1);
   const [selected, setSelected] = useState<ReadonlySet<string>>(NONE);
   const approvals = useApprovals().data;
@@ -95,7 +98,7 @@ export function RunsPage() {
     <div className={classes.page}>
       <div className={classes.head}>
         <Title order={1}>{words.title}</Title>
-        <Filters search={search} onChange={onChange} onClear={onClear} />
+        <Filters search={search} people={people} onChange={onChange} onClear={onClear} />
       </div>
       <Waiting ids={[...waiting]} />
       {chosen.length > 0 && <BulkBar runs={chosen} onDone={() => setSelected(NONE)} />}

@@ -231,6 +231,13 @@ class Attempt(RestObject, frozen=True, kw_only=True):
     worker_id: Annotated[str, doc("The worker that it was given to.")]
     incarnation: Annotated[Count, doc("Which start of that worker: it grows with every restart.")]
     status: Annotated[AttemptStatus, doc("Where the attempt stands, or how it ended.")]
+    queued_at: Annotated[
+        Timestamp | None,
+        doc(
+            "From when on it could be given to a worker: what is before the node had ended, or the delay after the "
+            "last attempt was over. Missing where that is not known."
+        ),
+    ] = None
     dispatched_at: Annotated[Timestamp, doc("When it was given to the worker.")]
     started_at: Annotated[Timestamp | None, doc("When the worker acknowledged it.")]
     finished_at: Annotated[Timestamp | None, doc("When it ended.")]
@@ -244,9 +251,22 @@ class Attempt(RestObject, frozen=True, kw_only=True):
         "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
         "incarnation": 1,
         "status": "succeeded",
+        "queuedAt": "2026-01-15T10:00:00.000Z",
         "dispatchedAt": "2026-01-15T10:00:00.002Z",
         "startedAt": "2026-01-15T10:00:00.004Z",
         "finishedAt": "2026-01-15T10:00:00.005Z",
+    }
+
+
+class ReusedFrom(RestObject, frozen=True, kw_only=True):
+    """The node of an earlier run that a result was taken over from."""
+
+    run_id: Annotated[str, doc("The run. It may have been removed since.")]
+    node_id: Annotated[str, doc("The node in that run.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN",
+        "nodeId": "5b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164",
     }
 
 
@@ -276,6 +296,10 @@ class NodeDetail(Node, frozen=True, kw_only=True):
     ] = False
     ready_at: Annotated[
         Timestamp | None, doc("When all before it had ended, so that it could begin.")
+    ] = None
+    reused_from: Annotated[
+        ReusedFrom | None,
+        doc("Where its result was taken over from, if the run is a re-run that kept it."),
     ] = None
     attempts: Annotated[list[Attempt], doc("Its attempts, oldest first.")]
     story: Annotated[list[str], doc("What happened to it, one sentence each, oldest first.")]
@@ -466,6 +490,9 @@ class ListRuns(PageQuery, frozen=True, kw_only=True):
     status: Annotated[RunStatus | None, doc("Only runs with this status.")] = None
     workflow_id: Annotated[Id | None, doc("Only runs of this workflow.")] = None
     trigger: Annotated[Id | None, doc("Only runs that this trigger has submitted.")] = None
+    by: Annotated[
+        Id | None, doc("Only runs that this user has submitted: `by` of a run, whole and exact.")
+    ] = None
     text: Annotated[
         str, doc("Only runs with this text in their name or their id.", max_length=MAX_ID_CHARS)
     ] = ""

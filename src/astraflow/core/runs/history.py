@@ -13,6 +13,7 @@ from astraflow.core.contract.log_levels import LogLevel, is_at_least
 from astraflow.core.contract.runs import Attempt, LogLine, TaskError
 from astraflow.core.contract.scope_paths import is_within
 from astraflow.core.runs.facts import (
+    PINNED,
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
@@ -23,6 +24,8 @@ from astraflow.core.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskRebuilt,
+    TaskReused,
     TaskSkipped,
     TaskSucceeded,
 )
@@ -32,6 +35,7 @@ from astraflow.core.timestamps import iso
 
 DROPPED: Final = "dropped"
 """The channel of lines that say where output is missing."""
+NEVER_READY: Final[Mapping[int, int]] = MappingProxyType({})
 NO_PREFIXES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
@@ -42,6 +46,8 @@ class NodeHistory(NamedTuple):
     timeline: list[str]
     ready_at: str | None = None
     """When all before it had ended."""
+    reused_from: str | None = None
+    """The run that its result was taken over from."""
 
 
 def timeline_of(facts: Iterable[Fact], prefixes: Mapping[int, str] = NO_PREFIXES) -> list[str]:
@@ -52,10 +58,27 @@ def timeline_of(facts: Iterable[Fact], prefixes: Mapping[int, str] = NO_PREFIXES
     ]
 
 
-def attempts_of(facts: Iterable[Fact], tasks: Collection[int] | None = None) -> list[Attempt]:
-    """The attempts of a node, from the facts about it, oldest first; of these tasks only, if some are named."""
+def reused_run(facts: Iterable[Fact], task: int) -> str | None:
+    """The run that the result of a task was taken over from; None: it is pinned, or the task's own."""
+    found = None
+    for fact in facts:
+        if isinstance(fact, TaskReused) and fact.task == task:
+            found = None if fact.from_run == PINNED else fact.from_run
+        elif isinstance(fact, TaskRebuilt) and task in fact.again:
+            found = None
+    return found
+
+
+def attempts_of(
+    facts: Iterable[Fact],
+    tasks: Collection[int] | None = None,
+    ready: Mapping[int, int] = NEVER_READY,
+) -> list[Attempt]:
+    """The attempts of a node, from the facts about it, oldest first; of these tasks only, if some are named. `ready`:
+    when tasks could begin, as far as it is known."""
     attempts: dict[tuple[int, int], Attempt] = {}
     calls: dict[int, str] = {}
+    queued = dict(ready)
     for fact in facts:
         if not isinstance(fact, TaskFact) or (tasks is not None and fact.task not in tasks):
             continue
@@ -63,19 +86,25 @@ def attempts_of(facts: Iterable[Fact], tasks: Collection[int] | None = None) -> 
         known = attempts.get(key)
         if isinstance(fact, CallOpened):
             calls[fact.task] = fact.call_id
+            queued[fact.task] = fact.at
         elif isinstance(fact, TaskLeased):
-            attempts[key] = _leased(fact, calls.get(fact.task))
+            attempts[key] = _leased(fact, calls.get(fact.task), queued.pop(fact.task, None))
         elif known is not None:
             attempts[key] = msgspec.structs.replace(known, **_changes_of(fact))
+        if isinstance(fact, AttemptFailed | AttemptLost | AttemptRefused):
+            queued[fact.task] = fact.at + int(fact.delay_s * 1000)
     return list(attempts.values())
 
 
-def _leased(fact: TaskLeased, call_id: str | None) -> Attempt:
+def _leased(fact: TaskLeased, call_id: str | None, queued: int | None) -> Attempt:
+    # A node that is made again is ready at another time than it was for its first attempt: that one is not known.
+    since = queued if queued is not None and queued <= fact.at else None
     return Attempt(
         attempt=fact.attempt,
         worker_id=fact.worker,
         incarnation=fact.incarnation,
         status="dispatched",
+        queued_at=None if since is None else iso(since),
         dispatched_at=iso(fact.at),
         started_at=None,
         finished_at=None,

@@ -44,6 +44,7 @@ SELECT {RunRow} FROM runs
 WHERE tenant = :tenant AND (created_at, run_id) < (:before_at, :before_id) AND created_at >= :since
     AND created_at < :until AND (:status = '' OR status = :status)
     AND (:workflow_id = '' OR workflow_id = :workflow_id) AND (:trigger = '' OR trigger_name = :trigger)
+    AND (:submitted_by = '' OR submitted_by = :submitted_by)
     AND (lower(name) LIKE :pattern ESCAPE '!' OR lower(run_id) LIKE :pattern ESCAPE '!')
 ORDER BY created_at DESC, run_id DESC LIMIT :limit
 

@@ -7,6 +7,7 @@ import pytest
 from astraflow.core.contract.events import Event, NodeOutput, NodeState, RunStatusChange
 from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import (
+    PINNED,
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
@@ -18,12 +19,14 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskFailure,
     TaskLeased,
+    TaskRebuilt,
+    TaskReused,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
     WaitReason,
 )
-from astraflow.core.runs.history import LogFilter, attempts_of, log_lines, timeline_of
+from astraflow.core.runs.history import LogFilter, attempts_of, log_lines, reused_run, timeline_of
 from tests.tables import each_row
 
 ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "it broke", stack="line 1")
@@ -74,6 +77,42 @@ def test_a_fact_that_changes_no_attempt_leaves_it_as_it_was() -> None:
     waiting = TaskWaiting(2, 0, WaitReason("worker", "none is here"))
     first = TaskLeased(1, 0, 0, "w1", 1, 30_000)
     assert attempts_of([first, waiting]) == attempts_of([first])
+
+
+def test_an_attempt_is_queued_when_the_node_is_ready_and_after_the_delay_before_a_retry() -> None:
+    facts: list[Fact] = [
+        TaskLeased(5, 0, 1, "w1", 1, 30_000),
+        AttemptFailed(7, 0, 1, ERROR, 1.5),
+        TaskLeased(2_000, 0, 2, "w1", 1, 30_000),
+        AttemptLost(3_000, 0, 2, "lease ended", 0.0),
+        TaskLeased(3_001, 0, 3, "w1", 1, 30_000),
+        TaskSucceeded(3_002, 0, 3),
+    ]
+    queued = [one.queued_at for one in attempts_of(facts, {0}, {0: 4})]
+    seconds = ("00.004", "01.507", "03.000")
+    assert queued == [f"1970-01-01T00:00:{one}Z" for one in seconds]
+    assert attempts_of(facts)[0].queued_at is None
+
+
+def test_an_attempt_from_before_the_node_was_ready_again_does_not_say_when_it_was_queued() -> None:
+    (attempt,) = attempts_of([TaskLeased(5, 0, 1, "w1", 1, 30_000)], {0}, {0: 6})
+    assert attempt.queued_at is None
+
+
+def test_an_attempt_of_a_call_is_queued_when_it_is_called() -> None:
+    called = CallOpened(2, 1, TaskId("call-1"), 0, 1, "a", None)
+    (attempt,) = attempts_of([called, TaskLeased(3, 1, 1, "w2", 1, 30_000)])
+    assert attempt.queued_at == "1970-01-01T00:00:00.002Z"
+
+
+def test_a_result_is_from_another_run_until_the_node_runs_itself() -> None:
+    kept, pinned = TaskReused(1, 0, "run-1"), TaskReused(1, 0, PINNED)
+    rebuilt = TaskRebuilt(2, 1, "file-1", "evicted", (0,))
+    assert reused_run([kept], 0) == "run-1"
+    assert reused_run([kept], 1) is None
+    assert reused_run([pinned], 0) is None
+    assert reused_run([kept, rebuilt], 0) is None
+    assert reused_run([leased(1)], 0) is None
 
 
 def test_only_output_is_a_line_and_what_was_dropped_is_named() -> None:

@@ -1,4 +1,4 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Autocomplete, Button, Select, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
@@ -9,16 +9,19 @@ import { type ListedStatus, type RunsSearch, STATUSES, TIMES, type TimeFilter } 
 
 interface Props {
   readonly search: RunsSearch;
+  /** The names to offer for who submitted a run. */
+  readonly people: readonly string[];
   readonly onChange: (change: RunsSearch) => void;
   readonly onClear: () => void;
 }
 
 /** Which runs are shown. */
-export function Filters({ search, onChange, onClear }: Props) {
+export function Filters({ search, people, onChange, onClear }: Props) {
   const words = texts.runView.list;
   const [text, setText] = useTyped(search.text ?? "", (next) =>
     onChange({ text: next === "" ? undefined : next }),
   );
+  const [by, setBy] = useTyped(search.by ?? "", (next) => onChange({ by: next === "" ? undefined : next }));
   const { data: workflows } = useQuery({
     queryKey: ["workflows", "names"],
     queryFn: async () =>
@@ -56,6 +59,15 @@ export function Filters({ search, onChange, onClear }: Props) {
         value={search.workflow ?? null}
         onChange={(next) => onChange({ workflow: next ?? undefined })}
         w={200}
+      />
+      <Autocomplete
+        aria-label={words.submittedBy}
+        placeholder={words.anyone}
+        clearable
+        data={[...people]}
+        value={by}
+        onChange={setBy}
+        w={160}
       />
       <Select
         aria-label={words.time}

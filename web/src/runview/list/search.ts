@@ -10,6 +10,8 @@ export type TimeFilter = (typeof TIMES)[number];
 export interface RunsSearch {
   readonly status?: ListedStatus | undefined;
   readonly workflow?: string | undefined;
+  /** Who submitted it. */
+  readonly by?: string | undefined;
   readonly text?: string | undefined;
   readonly time?: TimeFilter | undefined;
 }
@@ -23,6 +25,7 @@ export function readRunsSearch(given: Readonly<Record<string, unknown>>): RunsSe
   const read: Record<string, unknown> = {
     status: STATUSES.find((one) => one === given.status),
     workflow: textOf(given.workflow),
+    by: textOf(given.by),
     text: textOf(given.text),
     time: TIMES.find((one) => one === given.time),
   };
@@ -37,9 +40,16 @@ export function queryOf(search: RunsSearch, now: number) {
   return {
     ...(search.status === undefined ? {} : { status: search.status }),
     ...(search.workflow === undefined ? {} : { workflowId: search.workflow }),
+    ...(search.by === undefined ? {} : { by: search.by }),
     ...(search.text === undefined ? {} : { text: search.text }),
     ...(search.time === undefined
       ? {}
       : { since: new Date(minute - HOURS[search.time] * 3_600_000).toISOString() }),
   };
+}
+
+/** The names to offer for who submitted a run: one's own, then those of the runs that are shown. */
+export function peopleOf(runs: readonly { readonly by?: string }[], me: string | null): string[] {
+  const others = new Set(runs.flatMap((run) => (run.by === undefined || run.by === me ? [] : [run.by])));
+  return [...(me === null ? [] : [me]), ...[...others].sort((one, other) => one.localeCompare(other))];
 }

@@ -25,11 +25,14 @@ export function StepFacts({ detail, node, attempt }: Props) {
   const started = attempt?.startedAt ?? detail.startedAt;
   const finished = attempt === undefined ? detail.finishedAt : attempt.finishedAt;
   const took = between(started, finished, now);
-  const waited = between(
-    detail.readyAt ?? null,
-    detail.attempts[0]?.dispatchedAt ?? detail.startedAt ?? detail.finishedAt,
-    now,
-  );
+  const waited =
+    attempt?.queuedAt === undefined
+      ? between(
+          detail.readyAt ?? null,
+          detail.attempts[0]?.dispatchedAt ?? detail.startedAt ?? detail.finishedAt,
+          now,
+        )
+      : between(attempt.queuedAt, attempt.dispatchedAt, now);
   const state = texts.stepState[stepState(node)];
   const waiting = node?.waitingFor ?? null;
   const summary = [
@@ -58,7 +61,18 @@ export function StepFacts({ detail, node, attempt }: Props) {
       )}
       {node?.message != null && isRunning && <p className={shared.dim}>{node.message}</p>}
       {detail.pinned && <p className={shared.dim}>{words.pinned}</p>}
-      {node?.isReused === true && !detail.pinned && <p className={shared.dim}>{words.reused}</p>}
+      {detail.reusedFrom != null && (
+        <p className={shared.dim}>
+          {words.reused}{" "}
+          <Link
+            to="/runs/$runId"
+            params={{ runId: detail.reusedFrom.runId }}
+            search={{ step: detail.reusedFrom.nodeId }}
+          >
+            #{shortId(detail.reusedFrom.runId)}
+          </Link>
+        </p>
+      )}
       <dl className={classes.facts}>
         {facts
           .filter(([, value]) => value !== null)
