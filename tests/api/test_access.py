@@ -21,7 +21,11 @@ def path_of(route: Route, **known: str) -> str:
     return re.sub(r"\{([^}]+)\}", lambda found: known.get(found[1], "nothing"), route.path)
 
 
-CHANGES_NOTHING = {"POST /api/v1/workflows/validate", "POST /api/v1/artifacts/{id}"}
+CHANGES_NOTHING = {
+    "POST /api/v1/workflows/validate",
+    "POST /api/v1/expressions/evaluate",
+    "POST /api/v1/artifacts/{id}",
+}
 """They read, although they are not a GET."""
 OWN_ONLY = {"POST /api/v1/tokens", "DELETE /api/v1/tokens/{id}"}
 """Everybody changes what is their own."""

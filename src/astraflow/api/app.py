@@ -27,6 +27,7 @@ from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
 from astraflow.api.discovery_routes import DiscoveryEndpoints
 from astraflow.api.events import EventEndpoints
+from astraflow.api.expression_routes import ExpressionEndpoints
 from astraflow.api.hook_routes import HookEndpoints
 from astraflow.api.login_routes import LoginEndpoints
 from astraflow.api.message_routes import MessageEndpoints
@@ -81,6 +82,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     WorkflowEndpoints,
     VersionEndpoints,
     PinEndpoints,
+    ExpressionEndpoints,
     TriggerEndpoints,
     HookEndpoints,
     WorkerEndpoints,

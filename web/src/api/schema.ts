@@ -712,6 +712,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/expressions/evaluate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * evaluate an expression by the values of a run, or by given ones
+         * @description For a preview: nothing changes. An expression without a value is no error of the request: the response says why. Secrets and addresses of signals cannot be read. Limits are those of expressions in a run. Roles: admin, editor, operator, viewer.
+         */
+        post: operations["evaluateExpression"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triggers": {
         parameters: {
             query?: never;
@@ -2975,6 +2995,56 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["EdgeState"];
+        };
+        /**
+         * @description An expression, and what its names are.
+         * @example {
+         *       "expression": "upper(nodes.Greet.results.text)",
+         *       "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN"
+         *     }
+         */
+        EvaluateRequest: {
+            /** @description The expression, without `=` in front. */
+            expression: string;
+            /** @description The run whose inputs and results it reads, as far as they are there now. */
+            runId?: string | null;
+            /** @description The node that the expression is of: inside of a container it reads more. A node that the run does not have, or that is inside of a map, reads what the workflow itself does. */
+            nodeId?: string | null;
+            /**
+             * @description Ids by name, for nodes that the expression calls otherwise than the run does.
+             * @default {}
+             */
+            nodes: {
+                [key: string]: string;
+            };
+            /** @description Values by name, in place of those of the run. */
+            names?: Record<string, never>;
+        };
+        /**
+         * @description What an expression gives.
+         * @example {
+         *       "value": "HELLO"
+         *     }
+         */
+        Evaluation: {
+            /** @description Its value; null with an `error`, and when `valueTruncated`. */
+            value: unknown;
+            /**
+             * @description The value is too large for this response.
+             * @default false
+             */
+            valueTruncated: boolean;
+            /** @description Why it has no value. */
+            error?: components["schemas"]["EvaluationProblem"];
+        };
+        /** @description Why an expression has no value. */
+        EvaluationProblem: {
+            /** @description `E.WORKFLOW.EXPRESSION` if it cannot be read, `E.TASK.EXPRESSION` if it has no value. */
+            code: string;
+            /** @description Why, for people. */
+            message: string;
+            /** @description The character of the expression that is wrong, from 0 on, if one is. */
+            position?: number;
         };
         /** @description What an event is about, for filters. */
         EventScope: {
@@ -9261,6 +9331,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    evaluateExpression: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expression": "upper(nodes.Greet.results.text)",
+                 *       "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EvaluateRequest"];
+            };
+        };
+        responses: {
+            /** @description What an expression gives. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "value": "HELLO"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Evaluation"];
+                };
             };
             default: components["responses"]["Problem"];
         };

@@ -24,10 +24,12 @@ _MAX_MESSAGE: Final = 300
 
 
 class ExpressionError(Exception):
-    """An expression has no value. The message says why, in words for the author of the expression."""
+    """An expression has no value. The message says why, in words for the author of the expression. `position`: the
+    character that is wrong, from 0 on, if one is."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, position: int | None = None) -> None:
         super().__init__(message)
+        self.position = position
         self.message = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + "…"
 
 

@@ -91,13 +91,23 @@ def compile_expression(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
         at = f" at character {error.offset}" if error.offset else ""
-        raise ExpressionError(f"syntax error{at}: {error.msg}") from None
+        # Without an offset it is the end that is wrong: something is missing there.
+        column = error.offset - 1 if error.offset else len(text)
+        place = _position(text, error.lineno or 1, column)
+        raise ExpressionError(f"syntax error{at}: {error.msg}", place) from None
     except (ValueError, MemoryError, RecursionError):
         raise ExpressionError("the expression cannot be read") from None
-    compiler = _Compiler(text.strip())
+    compiler = _Compiler(text)
     step = compiler.compile(tree.body)
     is_path = isinstance(tree.body, ast.Attribute | ast.Subscript | ast.Name)
     return Expression(text, step, tuple(dict.fromkeys(compiler.references)), is_path)
+
+
+def _position(text: str, line: int, column: int) -> int:
+    """Where a place of the parsed text is in the one that was given, whose spaces around were not parsed."""
+    lines = text.strip().splitlines(keepends=True)[: line - 1]
+    before = len(text) - len(text.lstrip()) + sum(map(len, lines))
+    return max(0, min(before + column, len(text)))
 
 
 class _Compiler:
@@ -105,7 +115,8 @@ class _Compiler:
 
     def __init__(self, text: str) -> None:
         self.references: list[Reference] = []
-        self._text = text
+        self._given = text
+        self._text = text.strip()
         self._bound: list[str] = []  # the variables of the comprehensions around
         self._parts = 0
         self._depth = 0
@@ -113,7 +124,9 @@ class _Compiler:
     def compile(self, node: ast.expr) -> Step:
         compiler = _COMPILERS.get(type(node))
         if compiler is None:
-            raise ExpressionError(f"not part of the language: {self._source(node)}")
+            raise ExpressionError(
+                f"not part of the language: {self._source(node)}", self._position(node)
+            )
         self._enter()
         step: Step = compiler(self, node)
         self._depth -= 1
@@ -124,6 +137,11 @@ class _Compiler:
         self._depth += 1
         if self._parts > MAX_PARTS or self._depth > MAX_DEPTH:
             raise ExpressionError("the expression has too many parts")
+
+    def _position(self, node: ast.expr) -> int:
+        # Python counts the bytes of a line.
+        line = self._text.splitlines()[node.lineno - 1].encode()[: node.col_offset]
+        return _position(self._given, node.lineno, len(line.decode(errors="ignore")))
 
     def _source(self, node: ast.AST) -> str:
         text = ast.get_source_segment(self._text, node) or type(node).__name__

@@ -21,7 +21,7 @@ from astraflow.core.runs.states import Failed
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.bindings import write
 from astraflow.core.workflow.maps import INDEX
-from astraflow.core.workflow.plan import OUTER, PlanNode, bind, evaluate
+from astraflow.core.workflow.plan import OUTER, Plan, PlanNode, bind, evaluate
 
 
 class NodeValues(Mapping[str, Any]):
@@ -36,11 +36,14 @@ class NodeValues(Mapping[str, Any]):
         """The names of each level, innermost first, and the number of its first task."""
         here = self._task
         for scope, _ in self._run.scopes_of(here):
-            yield scope.plan.names, scope.base_of(here)
+            yield self._names_in(scope.plan), scope.base_of(here)
             if scope.step.is_call:
                 return
             here = scope.owner
-        yield self._run.plan.names, 0
+        yield self._names_in(self._run.plan), 0
+
+    def _names_in(self, plan: Plan) -> Mapping[str, int]:
+        return plan.names
 
     def __getitem__(self, name: str) -> dict[str, Any]:
         for names, base in self._levels():
