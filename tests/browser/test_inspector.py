@@ -116,7 +116,12 @@ def test_an_expression_is_completed_and_previewed(expressions: Inspecting) -> No
     page.keyboard.type("Sum.results.value")
     expect(page.get_by_text("Last run: 25").first).to_be_visible()
     page.keyboard.type(" + 1")
-    expect(page.get_by_text("Evaluated when it runs").first).to_be_visible()
+    expect(page.get_by_text("Last run: 26").first).to_be_visible()
+    page.keyboard.type(" +")
+    expect(page.get_by_text("syntax error").first).to_be_visible()
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    expect(page.get_by_text("Last run: 26").first).to_be_visible()
     page.emulate_media(color_scheme="dark")
     assert expressions.barriers() == []
     expressions.save()

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { evaluate, plainPath } from "../src/forms/expressions/evaluation";
 import { FUNCTIONS } from "../src/forms/expressions/functions";
 import { type LastRun, namesFor, upstreamOf } from "../src/forms/expressions/names";
+import { previewFrom } from "../src/forms/expressions/question";
 import { completeAt, expressionScope, previewOf } from "../src/forms/expressions/scope";
 import { NodeCatalog, type NodeType } from "../src/model/catalog";
 import { nodesOf, openDocument } from "../src/model/document";
@@ -160,5 +161,45 @@ describe("the preview", () => {
     });
     expect(previewOf("inputs.a", null).kind).toBe("missing");
     expect(previewOf("secrets.key", null)).toMatchObject({ kind: "missing" });
+  });
+});
+
+describe("what the scheduler is asked", () => {
+  const scope = expressionScope(example, catalog, run, { node: sum });
+
+  it("is the expression with the run, the step, and the names of the document that are in it", () => {
+    expect(scope.question("len(nodes.Cart.results.value)")).toEqual({
+      expression: "len(nodes.Cart.results.value)",
+      runId: "r1",
+      nodeId: sum,
+      nodes: { Cart: cart },
+    });
+    expect(scope.question("1 + 1")?.nodes).toEqual({});
+  });
+
+  it("is nothing without a run", () => {
+    expect(expressionScope(example, catalog, null, { node: sum }).question("1 + 1")).toBeNull();
+  });
+
+  it("has the result of the source of an edge, and is nothing if it is not here", () => {
+    const edgeFrom = (id: string) => ({ source: { node: id }, target: { node: sum } });
+    const known = expressionScope(example, catalog, run, { node: cart, edge: edgeFrom(cart) });
+    expect(known.question("len(results) > 1")?.names).toEqual({
+      results: run.steps.get(cart)?.results,
+      error: null,
+    });
+    const other = expressionScope(example, catalog, run, { node: "x", edge: edgeFrom("x") });
+    expect(other.question("len(results) > 1")).toBeNull();
+  });
+
+  it("is answered with a value, or why there is none", () => {
+    expect(previewFrom({ value: [1], valueTruncated: false })).toEqual({ kind: "value", value: [1] });
+    expect(previewFrom({ value: null, valueTruncated: false })).toEqual({ kind: "value", value: null });
+    expect(previewFrom({ value: null, valueTruncated: true }).kind).toBe("missing");
+    const error = { code: "E.WORKFLOW.EXPRESSION", message: "syntax error", position: 2 };
+    expect(previewFrom({ value: null, valueTruncated: false, error })).toEqual({
+      kind: "missing",
+      reason: "syntax error",
+    });
   });
 });

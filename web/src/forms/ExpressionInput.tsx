@@ -3,6 +3,7 @@ import { texts } from "../texts";
 import classes from "./forms.module.css";
 import { type Preview, useForm } from "./host";
 import { useDraft } from "./useDraft";
+import { usePreview } from "./usePreview";
 import { shortText } from "./values";
 
 interface ExpressionProps {
@@ -18,6 +19,7 @@ interface ExpressionProps {
 export function ExpressionInput({ value, label, isInvalid, hasFocus = false, onChange }: ExpressionProps) {
   const { expressions, isLive } = useForm();
   const draft = useDraft(value.slice(1), isLive, (text) => onChange(`=${text}`));
+  const preview = usePreview(expressions, draft.value);
   return (
     <div className={classes.expression}>
       <span className={classes.equals} aria-hidden="true">
@@ -36,7 +38,7 @@ export function ExpressionInput({ value, label, isInvalid, hasFocus = false, onC
           onChange={draft.change}
           onBlur={draft.flush}
         />
-        {expressions !== null && <PreviewLine preview={expressions.preview(draft.value)} />}
+        {preview !== null && <PreviewLine preview={preview} />}
       </div>
     </div>
   );

@@ -3,6 +3,7 @@
 import { createContext, useContext } from "react";
 import type { CompletionList } from "../code/completion";
 import type { Json } from "../model/json/tree";
+import type { Question } from "./expressions/question";
 
 export type Preview =
   | { readonly kind: "value"; readonly value: Json }
@@ -15,6 +16,8 @@ export type Preview =
 export interface ExpressionScope {
   complete(before: string): CompletionList | null;
   preview(expression: string): Preview;
+  /** What to ask the scheduler about an expression that cannot be evaluated here; null if there is nothing to ask. */
+  question(expression: string): Question | null;
 }
 
 export interface FieldError {

@@ -22,7 +22,11 @@ interface Props {
   readonly hasExpressions?: boolean;
 }
 
-const PLAIN: ExpressionScope = { complete: () => null, preview: () => ({ kind: "later" }) };
+const PLAIN: ExpressionScope = {
+  complete: () => null,
+  preview: () => ({ kind: "later" }),
+  question: () => null,
+};
 
 function read(text: string): Fields | null {
   try {

@@ -28,6 +28,7 @@ export const forms = {
   preview: {
     lastRun: "Last run:",
     later: "Evaluated when it runs",
+    tooLarge: "The value is too large to be shown here",
     empty: "(empty text)",
     nothing: "Names of inputs and steps, or a function",
     secret: "The worker is given the secret; its value is not shown",

@@ -313,3 +313,22 @@ class TestAnything:
         except ExpressionError:
             return
         msgspec.json.encode(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("1 + )", 4),
+        ("  1 + )", 6),
+        ("1 +", 3),
+        ("", 0),
+        ("[1,\n 2 + )]", 9),
+        (" 'ä' + (lambda: 1)", 8),
+        ("[1,\n 'ä', {2}]", 10),
+        ("nobody(1)", None),
+    ],
+)
+def test_what_cannot_be_read_has_a_place(text: str, position: int | None) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        compile_expression(text)
+    assert refused.value.position == position

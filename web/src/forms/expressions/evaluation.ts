@@ -1,6 +1,6 @@
 /**
  * The little of the language that a browser evaluates exactly: names with their members, plain values, and texts with
- * such names in them. All else is evaluated by the scheduler when it runs.
+ * such names in them. All else is evaluated by the scheduler.
  */
 
 import type { Json, JsonFields } from "../../model/json/tree";

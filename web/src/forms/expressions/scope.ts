@@ -9,6 +9,7 @@ import type { ExpressionScope, Preview } from "../host";
 import { evaluate, type Names } from "./evaluation";
 import { FUNCTIONS } from "./functions";
 import { type LastRun, type NameTree, nameOfNode, namesFor, type ScopeOptions } from "./names";
+import { questionOf } from "./question";
 
 const KEYWORDS = ["if", "else", "for", "in", "and", "or", "not", "true", "false", "null"];
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -136,5 +137,6 @@ export function expressionScope(
       if (values === undefined) values = run === null ? null : valuesOf(document, run, options.edge);
       return previewOf(expression, values);
     },
+    question: (expression) => questionOf(expression, document, run, options),
   };
 }
