@@ -19,6 +19,7 @@ from astraflow.api.responses import Response, json_response
 from astraflow.api.routes import Endpoints, Header, Reply, route
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.reused_results import ReusedFrom
 from astraflow.core.contract.runs import (
     MAX_KEY_CHARS,
     Accepted,
@@ -33,7 +34,6 @@ from astraflow.core.contract.runs import (
     NodeDetail,
     RebindRequest,
     Rebound,
-    ReusedFrom,
     Run,
     RunPage,
     RunRequest,

@@ -28,6 +28,7 @@ from astraflow.core.contract.base import (
 )
 from astraflow.core.contract.log_levels import LogLevel
 from astraflow.core.contract.node_results import NodeResults
+from astraflow.core.contract.reused_results import ReusedFrom
 from astraflow.core.contract.scope_paths import WithinScope
 from astraflow.core.contract.words import (
     TERMINAL,
@@ -255,18 +256,6 @@ class Attempt(RestObject, frozen=True, kw_only=True):
         "dispatchedAt": "2026-01-15T10:00:00.002Z",
         "startedAt": "2026-01-15T10:00:00.004Z",
         "finishedAt": "2026-01-15T10:00:00.005Z",
-    }
-
-
-class ReusedFrom(RestObject, frozen=True, kw_only=True):
-    """The node of an earlier run that a result was taken over from."""
-
-    run_id: Annotated[str, doc("The run. It may have been removed since.")]
-    node_id: Annotated[str, doc("The node in that run.")]
-
-    EXAMPLE: ClassVar[JsonObject] = {
-        "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN",
-        "nodeId": "5b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164",
     }
 
 
