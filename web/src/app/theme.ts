@@ -14,6 +14,20 @@ const accent: MantineColorsTuple = [
   "#2f44ad",
 ];
 
+/** Mantine's red, with darker last shades: white text on a button needs a contrast of 4.5. */
+const red: MantineColorsTuple = [
+  "#fff5f5",
+  "#ffe3e3",
+  "#ffc9c9",
+  "#ffa8a8",
+  "#ff8787",
+  "#ff6b6b",
+  "#d32f2f",
+  "#c22727",
+  "#ad2020",
+  "#941919",
+];
+
 /** The surfaces of `base.css` in the order that Mantine takes them from: text first, the deepest surface last. */
 const dark: MantineColorsTuple = [
   "#e6e8ee",
@@ -29,8 +43,11 @@ const dark: MantineColorsTuple = [
 ];
 
 const CLOSE = { "aria-label": texts.close } as const;
+/** The library's grey is too light on white. */
+const NOTIFICATION = { description: { color: "var(--text-dim)" } } as const;
 
 export const theme = createTheme({
+  respectReducedMotion: true,
   fontFamily: '"Inter Variable", system-ui, sans-serif',
   fontFamilyMonospace: '"JetBrains Mono Variable", ui-monospace, monospace',
   fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.8125rem", lg: "1rem", xl: "1.25rem" },
@@ -42,13 +59,14 @@ export const theme = createTheme({
   defaultRadius: 4,
   primaryColor: "accent",
   primaryShade: { light: 6, dark: 6 },
-  colors: { accent, dark },
+  colors: { accent, dark, red },
   components: {
     Button: { defaultProps: { size: "xs" } },
     TextInput: { defaultProps: { size: "xs" } },
     Drawer: { defaultProps: { overlayProps: { backgroundOpacity: 0.25 }, closeButtonProps: CLOSE } },
     Modal: { defaultProps: { overlayProps: { backgroundOpacity: 0.35 }, closeButtonProps: CLOSE } },
     Select: { defaultProps: { size: "xs" } },
+    Notification: { defaultProps: { closeButtonProps: CLOSE }, styles: NOTIFICATION },
     // Its placeholder takes the focus and is no item of a menu: screen readers stumble over it.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
     Tooltip: { defaultProps: { withArrow: true, openDelay: 400 } },

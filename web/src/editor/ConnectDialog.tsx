@@ -70,7 +70,7 @@ export function ConnectDialog({ onClose }: { readonly onClose: () => void }) {
         role="combobox"
         aria-expanded
         aria-controls="connect-list"
-        aria-activedescendant={`connect-${active}`}
+        aria-activedescendant={found.length === 0 ? undefined : `connect-${active}`}
         onChange={(event) => {
           setQuery(event.currentTarget.value);
           setActive(0);
@@ -102,8 +102,12 @@ export function ConnectDialog({ onClose }: { readonly onClose: () => void }) {
             <code className={classes.rowHint}>{choice.detail}</code>
           </div>
         ))}
-        {found.length === 0 && <div className={classes.noHit}>{texts.editor.connect.none}</div>}
       </div>
+      {found.length === 0 && (
+        <div className={classes.noHit} role="status">
+          {texts.editor.connect.none}
+        </div>
+      )}
     </Modal>
   );
 }

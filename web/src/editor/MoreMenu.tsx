@@ -52,7 +52,7 @@ export function MoreMenu() {
         <Menu.Divider />
         <Menu.Item onClick={open("shortcuts")}>{words.shortcuts}</Menu.Item>
         {session.mayEdit && (
-          <Menu.Item color="red" onClick={open("delete")}>
+          <Menu.Item c="var(--state-failed)" onClick={open("delete")}>
             {words.delete}
           </Menu.Item>
         )}

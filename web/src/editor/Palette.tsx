@@ -101,10 +101,12 @@ export function Palette({
               ))}
             </div>
           ))}
-          {isSearching && list.found.length === 0 && (
-            <div className={classes.noHit}>{words.noHit(list.query)}</div>
-          )}
         </div>
+        {isSearching && list.found.length === 0 && (
+          <div className={classes.noHit} role="status">
+            {words.noHit(list.query)}
+          </div>
+        )}
       </ScrollArea>
       <Link to="/packages" className={classes.packagesLink}>
         <IconPlus size={14} stroke={1.75} />

@@ -73,7 +73,7 @@ function Popup({ quickAdd }: { readonly quickAdd: QuickAdd }) {
           role="combobox"
           aria-expanded
           aria-controls={`${prefix}-list`}
-          aria-activedescendant={`${prefix}-${list.active}`}
+          aria-activedescendant={list.found.length === 0 ? undefined : `${prefix}-${list.active}`}
         />
         <div
           id={`${prefix}-list`}
@@ -90,10 +90,12 @@ function Popup({ quickAdd }: { readonly quickAdd: QuickAdd }) {
               onPick={() => pick(type)}
             />
           ))}
-          {list.found.length === 0 && (
-            <div className={classes.noHit}>{texts.editor.palette.noHit(list.query)}</div>
-          )}
         </div>
+        {list.found.length === 0 && (
+          <div className={classes.noHit} role="status">
+            {texts.editor.palette.noHit(list.query)}
+          </div>
+        )}
       </div>
     </>
   );

@@ -130,7 +130,7 @@ function RowMenu({
         <Menu.Item onClick={() => onAction("export", row)}>{words.exportFile}</Menu.Item>
         {mayEdit && <Menu.Item onClick={() => onAction("duplicate", row)}>{words.duplicate}</Menu.Item>}
         {mayEdit && (
-          <Menu.Item color="red" onClick={() => onAction("delete", row)}>
+          <Menu.Item c="var(--state-failed)" onClick={() => onAction("delete", row)}>
             {words.delete}
           </Menu.Item>
         )}

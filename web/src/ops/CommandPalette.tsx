@@ -120,6 +120,7 @@ export function CommandPalette() {
         tick("find");
         setOpenings((count) => count + 1);
       }}
+      attributes={{ content: { "aria-label": words.open } }}
       shortcut={["mod + K"]}
       nothingFound={words.nothing}
       highlightQuery

@@ -75,7 +75,7 @@ function UserRow({ user, isSelf }: { readonly user: User; readonly isSelf: boole
       <Table.Td>
         {user.name}{" "}
         {user.disabled && (
-          <Badge size="xs" color="gray">
+          <Badge size="xs" variant="default">
             {words.disabled}
           </Badge>
         )}
