@@ -24,7 +24,7 @@ from astraflow.api.asgi import Scope
 from astraflow.api.compression import wants_gzip
 from astraflow.api.responses import Headers, Response
 
-SECTIONS: Final = ("workflows", "runs", "triggers", "workers", "packages", "settings")
+SECTIONS: Final = ("workflows", "runs", "approvals", "triggers", "workers", "packages", "settings")
 """The first segments of the app's own paths, as the router of the app (`web/src/app/router.tsx`) has them."""
 
 PAGE: Final = "index.html"

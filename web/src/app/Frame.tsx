@@ -9,7 +9,7 @@ import { lazyChunk } from "./chunks";
 import classes from "./frame.module.css";
 import { useGlobalKeys } from "./globalKeys";
 import { LivePill } from "./LivePill";
-import { SECTIONS } from "./sections";
+import { SectionRail } from "./SectionRail";
 import { UserMenu } from "./UserMenu";
 
 function ThemeSwitch() {
@@ -81,19 +81,7 @@ export function Frame() {
         <ThemeSwitch />
         <UserMenu />
       </header>
-      <nav className={classes.rail} aria-label={texts.nav.label}>
-        {SECTIONS.map((section) => (
-          <Tooltip key={section.to} label={section.label} position="right">
-            <Link
-              to={section.to}
-              aria-label={section.label}
-              className={section.to === "/settings" ? classes.last : undefined}
-            >
-              <section.icon size={20} stroke={1.75} />
-            </Link>
-          </Tooltip>
-        ))}
-      </nav>
+      <SectionRail />
       <main id="content" className={classes.content} tabIndex={-1}>
         <Outlet />
       </main>

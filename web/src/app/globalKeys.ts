@@ -1,5 +1,6 @@
 /** Keys that count on every page. */
 
+import { type HotkeyItem, useHotkeys } from "@mantine/hooks";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { usePreferences } from "./preferences";
@@ -26,4 +27,10 @@ export function useGlobalKeys(): void {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [navigate]);
+}
+
+/** Single letters of a page. They do nothing for those who have switched them off, because they use speech input. */
+export function useLetterKeys(keys: readonly HotkeyItem[]): void {
+  const isOn = usePreferences((one) => one.hasLetterKeys);
+  useHotkeys(isOn ? [...keys] : []);
 }

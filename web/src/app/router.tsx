@@ -105,6 +105,11 @@ const compareRuns = createRoute({
     "CompareRunsPage",
   ),
 });
+const approvals = createRoute({
+  getParentRoute: () => root,
+  path: "/approvals",
+  component: lazyRouteComponent(() => import("../pages/ApprovalsPage"), "ApprovalsPage"),
+});
 const triggers = createRoute({
   getParentRoute: () => root,
   path: "/triggers",
@@ -151,6 +156,7 @@ export const router = createRouter({
     runs,
     compareRuns,
     run,
+    approvals,
     triggers,
     workers,
     packages,

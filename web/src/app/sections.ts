@@ -5,12 +5,13 @@ import {
   IconServer2,
   IconSettings,
   IconSitemap,
+  IconUserCheck,
 } from "@tabler/icons-react";
 import type { ComponentType } from "react";
 import { texts } from "../texts";
 
 interface Section {
-  readonly to: "/workflows" | "/runs" | "/triggers" | "/workers" | "/packages" | "/settings";
+  readonly to: "/workflows" | "/runs" | "/approvals" | "/triggers" | "/workers" | "/packages" | "/settings";
   readonly label: string;
   readonly icon: ComponentType<{ size: number; stroke: number }>;
 }
@@ -19,6 +20,7 @@ interface Section {
 export const SECTIONS: readonly Section[] = [
   { to: "/workflows", label: texts.nav.workflows, icon: IconSitemap },
   { to: "/runs", label: texts.nav.runs, icon: IconPlayerPlay },
+  { to: "/approvals", label: texts.nav.approvals, icon: IconUserCheck },
   { to: "/triggers", label: texts.nav.triggers, icon: IconClockPlay },
   { to: "/workers", label: texts.nav.workers, icon: IconServer2 },
   { to: "/packages", label: texts.nav.packages, icon: IconPackage },

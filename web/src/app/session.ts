@@ -1,17 +1,8 @@
-/** Who is logged in, and what they may do. The server decides; the app only leaves out what would be refused. */
+/** Who is logged in. */
 
 import { useQuery } from "@tanstack/react-query";
 import { readSession, type Session } from "../api/client";
-
-/** As the server groups them (`core/security/policy.py`). */
-const RIGHTS = {
-  start: ["admin", "operator", "editor"],
-  edit: ["admin", "editor"],
-  operate: ["admin", "operator"],
-  admin: ["admin"],
-} as const satisfies Record<string, readonly Session["role"][]>;
-
-export type Right = keyof typeof RIGHTS;
+import { may, type Right } from "./rights";
 
 export const sessionQuery = {
   queryKey: ["session"],
@@ -22,10 +13,6 @@ export const sessionQuery = {
 /** Whoever is logged in. Below `SessionGate` somebody is. */
 export function useSession(): Session | null {
   return useQuery(sessionQuery).data ?? null;
-}
-
-export function may(session: Session | null, right: Right): boolean {
-  return session !== null && (RIGHTS[right] as readonly string[]).includes(session.role);
 }
 
 export function useMay(right: Right): boolean {

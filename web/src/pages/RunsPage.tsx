@@ -5,6 +5,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { api, dataOf } from "../api/client";
+import { useLetterKeys } from "../app/globalKeys";
 import { Empty, Panel } from "../app/PanelStates";
 import { useSession } from "../app/session";
 import { BulkBar } from "../runview/list/BulkBar";
@@ -79,12 +80,14 @@ export function RunsPage() {
     setActive(-1);
     page?.();
   };
-  useHotkeys([
+  useLetterKeys([
     ["J", () => move(1)],
     ["K", () => move(-1)],
     ["L", () => turnTo(older)],
     ["H", () => turnTo(newer)],
     ["X", () => runs[active] !== undefined && setSelected(toggled(selected, runs[active].runId))],
+  ]);
+  useHotkeys([
     [
       "Enter",
       () =>
@@ -182,6 +185,9 @@ function Waiting({ ids }: { readonly ids: readonly string[] }) {
           #{shortId(id)}
         </Link>
       ))}
+      <Link to="/approvals" className={classes.link}>
+        {texts.runView.approvals.decideHere}
+      </Link>
     </div>
   );
 }

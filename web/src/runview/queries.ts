@@ -4,14 +4,14 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { api, dataOf } from "../api/client";
 import type { components } from "../api/schema";
-import { useAction } from "../app/actions";
+import { tellDone, useAction } from "../app/actions";
 import { texts } from "../texts";
+import type { OpenApproval } from "./approvals";
 import type { TimelineEntry } from "./timeline";
 
 export type RunHeaderData = components["schemas"]["Run"];
 export type NodeDetail = components["schemas"]["NodeDetail"];
 export type RunSummary = components["schemas"]["RunSummary"];
-export type OpenApproval = components["schemas"]["OpenApproval"];
 export type RerunRequest = Partial<components["schemas"]["RerunRequest"]>;
 
 export function useRunHeader(runId: string) {
@@ -76,12 +76,30 @@ export function useArtifacts(runId: string, scope?: string) {
   });
 }
 
-export function useApprovals() {
+const APPROVALS_PAGE = 200;
+/** More decisions than a person makes in a day. */
+const MAX_APPROVALS = 2_000;
+
+/** The open approvals of the tenant. `everyMs`: ask again after so long, because no event tells of a new one. */
+export function useApprovals(everyMs?: number) {
   return useQuery({
     queryKey: ["runs", "approvals"],
-    queryFn: async () =>
-      dataOf(await api.GET("/api/v1/approvals", { params: { query: { limit: 200 } } })).items,
+    queryFn: async () => {
+      const found: OpenApproval[] = [];
+      let cursor: string | null = null;
+      do {
+        const page: components["schemas"]["OpenApprovalPage"] = dataOf(
+          await api.GET("/api/v1/approvals", {
+            params: { query: { limit: APPROVALS_PAGE, ...(cursor === null ? {} : { cursor }) } },
+          }),
+        );
+        found.push(...page.items);
+        cursor = page.nextCursor;
+      } while (cursor !== null && found.length < MAX_APPROVALS);
+      return found;
+    },
     placeholderData: keepPreviousData,
+    refetchInterval: everyMs ?? false,
   });
 }
 
@@ -111,8 +129,9 @@ export function useRunActions(runId: string) {
 
 export type Decision = components["schemas"]["ApprovalDecision"];
 
-export function useDecision(approval: Pick<OpenApproval, "runId" | "nodeId">) {
-  const { runId, nodeId } = approval;
+export function useDecision(approval: OpenApproval, onDone: () => void) {
+  const { runId, nodeId, label } = approval;
+  const words = texts.runView.approvals;
   return useAction({
     run: async (decision: Decision) => {
       await api.POST("/api/v1/runs/{runId}/nodes/{nodeId}/approval", {
@@ -121,6 +140,10 @@ export function useDecision(approval: Pick<OpenApproval, "runId" | "nodeId">) {
       });
     },
     changes: ["runs", "run-timeline"],
-    failed: texts.runView.approvals.failed,
+    failed: words.failed,
+    done: (_, { approved }) => {
+      tellDone(approved ? words.approved(label) : words.rejected(label));
+      onDone();
+    },
   });
 }

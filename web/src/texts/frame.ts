@@ -6,6 +6,8 @@ export const frame = {
     label: "Sections",
     workflows: "Workflows",
     runs: "Runs",
+    approvals: "Approvals",
+    approvalsOpen: (count: number): string => `Approvals, ${count} open`,
     workers: "Workers",
     packages: "Packages",
     triggers: "Triggers",
