@@ -24,6 +24,17 @@ def open_streams(person: Person) -> int:
     return sum(map(int, counts))
 
 
+def lock_counts(person: Person) -> tuple[int, int]:
+    """How many locks of tabs are held and waited for."""
+    script = """async () => {
+      const { held, pending } = await navigator.locks.query();
+      const count = (all) => all.filter((one) => one.name.startsWith('astraflow-tab-')).length;
+      return [count(held), count(pending)];
+    }"""
+    held, pending = person.page.evaluate(script)
+    return held, pending
+
+
 def test_ten_tabs_are_live_on_one_connection(person: Person) -> None:
     """A browser has six connections to a host: with a stream for each, the seventh tab would not load."""
     wait = {
@@ -40,6 +51,8 @@ def test_ten_tabs_are_live_on_one_connection(person: Person) -> None:
         expect_status(tab, "Running")
         expect(tab.get_by_text("Live", exact=True)).to_be_visible()
     assert open_streams(person) == 1
+    # Each tab holds a lock, and the shared worker waits for it: a tab that crashes is noticed.
+    assert lock_counts(person) == (TABS, TABS)
     person.call("POST", f"/api/v1/runs/{run}/nodes/{FIRST}/approval", {"approved": True})
     for tab in tabs:
         expect_status(tab, "Succeeded")
@@ -51,6 +64,7 @@ def test_ten_tabs_are_live_on_one_connection(person: Person) -> None:
     tabs[4].reload()
     expect_status(tabs[4], "Succeeded")
     assert open_streams(person) == 1
+    assert lock_counts(person) == (5, 5)
 
 
 def test_five_hundred_steps_stay_smooth(person: Person) -> None:

@@ -3,6 +3,7 @@
 import { create } from "zustand";
 import type { RunEvent } from "../model/run/events";
 import type { LiveState, TenantEvent, ToTab, ToWorker } from "./messages";
+import { holdLock } from "./tabLock";
 
 export const useLive = create<{ readonly state: LiveState }>()(() => ({ state: { kind: "connecting" } }));
 
@@ -12,6 +13,7 @@ type TenantListener = (events: readonly TenantEvent[]) => void;
 const runs = new Map<string, Set<RunListener>>();
 const tenant = new Set<TenantListener>();
 let port: MessagePort | null = null;
+let giveBack = (): void => {};
 
 function send(message: ToWorker): void {
   port?.postMessage(message);
@@ -39,9 +41,20 @@ function enter(): void {
   port.onmessage = receive;
   port.start();
   for (const runId of runs.keys()) send({ kind: "follow", runId });
+  hold();
+}
+
+/** The browser frees the lock of a tab that has crashed, so that the worker learns of it. */
+function hold(): void {
+  // The type promises locks, and a page without a secure context has none.
+  const locks: LockManager | undefined = navigator.locks;
+  if (locks === undefined) return;
+  const lock = `astraflow-tab-${crypto.randomUUID()}`;
+  giveBack = holdLock(locks, lock, () => send({ kind: "held", lock }));
 }
 
 function leave(): void {
+  giveBack();
   send({ kind: "leave" });
   port?.close();
   port = null;

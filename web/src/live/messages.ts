@@ -21,6 +21,8 @@ export type ToTab =
   | { readonly kind: "run"; readonly runId: string; readonly events: readonly RunEvent[] };
 
 export type ToWorker =
+  /** The tab holds this lock for as long as it is there. */
+  | { readonly kind: "held"; readonly lock: string }
   | { readonly kind: "follow"; readonly runId: string }
   | { readonly kind: "unfollow"; readonly runId: string }
   /** Begin again with a snapshot. */
