@@ -11,8 +11,10 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.editing import EXAMPLES
 from tests.browser.person import Person
 from tests.processes.command_line import Up
+from tests.processes.waiting import until
 
 FIRST = "f1d3b1f0-8a55-4c5e-9f7e-2f6f6d7f0a01"
 SECOND = "f1d3b1f0-8a55-4c5e-9f7e-2f6f6d7f0a02"
@@ -299,3 +301,74 @@ def test_list_of_runs_is_filtered_walked_and_acted_on(person: Person) -> None:
     expect(page.get_by_text("1 selected")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Delta")).to_be_visible()
+
+
+def test_live_view_is_paused_and_goes_on_with_all_that_came(person: Person) -> None:
+    page = person.page
+    text = " ".join(WORDS)
+    run = person.submit(
+        workflow("Story", node(FIRST, "core.stream", "Tell", text=text, delayMs=300))
+    )
+    person.go(f"/runs/{run}?step={FIRST}")
+    stream = stream_in(page)
+    expect(stream).to_contain_text("word1")
+    page.get_by_role("button", name="Pause").click()
+    seen = stream.inner_text()
+    expect(page.get_by_role("button", name=re.compile(r"^Resume \(\d+ new\)"))).to_be_visible()
+    until(lambda: person.call("GET", f"/api/v1/runs/{run}")["status"] == "succeeded", "its end")
+    # The run has ended, and the page still shows it as it was.
+    assert stream.inner_text() == seen
+    expect_status(page, "Running")
+    page.get_by_role("heading", name="Story").click()
+    page.keyboard.press("p")
+    expect_status(page, "Succeeded")
+    expect(stream).to_have_text(text)
+    expect(page.get_by_role("button", name="Pause")).to_be_hidden()
+
+
+def test_keys_show_input_and_output_of_one_step_after_the_other(person: Person) -> None:
+    page = person.page
+    run = person.submit(broken())
+    person.go(f"/runs/{run}?step={FIRST}")
+    expect_status(page, "Failed")
+    page.get_by_role("heading", name="Breaks").click()
+    page.keyboard.press("i")
+    panel = step_panel(page, "Given")
+    expect(panel.get_by_role("tabpanel", name="Input")).to_contain_text("yaml")
+    page.get_by_role("tab", name="Steps").click()
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(step_panel(page, "Check").get_by_role("tabpanel", name="Input")).to_be_visible()
+    page.keyboard.press("o")
+    expect(step_panel(page, "Check").get_by_role("tabpanel", name="Output")).to_be_visible()
+    person.go("/settings?tab=you")
+    page.get_by_role("switch", name="Single letters are shortcuts").press("Space")
+    person.go(f"/runs/{run}?step={FIRST}&part=output")
+    expect(panel.get_by_role("tabpanel", name="Output")).to_be_visible()
+    page.get_by_role("heading", name="Breaks").click()
+    page.keyboard.press("i")
+    page.get_by_role("tab", name="Steps").click()
+    page.wait_for_url(lambda url: "tab=steps" in url)
+    assert "part=output" in page.url
+
+
+def test_timeline_has_the_calls_of_a_chain_inside_of_the_step(person: Person) -> None:
+    page = person.page
+    run = person.submit(json.loads((EXAMPLES / "middleware.json").read_text()))
+    person.go(f"/runs/{run}?tab=timeline")
+    expect_status(page, "Succeeded")
+    rows = page.get_by_role("option")
+    # The step, the two inner links of its chain, the step as they call it, and the step after it.
+    expect(rows).to_have_count(5)
+    rows.first.click()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(rows.nth(3)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowUp")
+    expect(rows.nth(2)).to_have_attribute("aria-selected", "true")
+    rows.first.click()
+    page.keyboard.press("ArrowLeft")
+    expect(rows).to_have_count(2)
+    page.keyboard.press("ArrowRight")
+    expect(rows).to_have_count(5)
+    assert person.violations() == []

@@ -228,14 +228,27 @@ describe("bounds", () => {
     expect(run.nodes.has("m:0/x")).toBe(true);
   });
 
+  test("events that wait come out in their order, and are counted", () => {
+    const buffer = new EventBuffer();
+    expect(buffer.take()).toEqual({ events: [], needsSnapshot: false });
+    buffer.push([event(1, "run.status", {}), event(2, "run.status", {})]);
+    buffer.push([event(3, "run.status", {})]);
+    expect(buffer.count).toBe(3);
+    expect(buffer.take()).toMatchObject({ events: [{ id: 1 }, { id: 2 }, { id: 3 }], needsSnapshot: false });
+    expect(buffer.count).toBe(0);
+  });
+
   test("too many events that wait become one snapshot", () => {
     const buffer = new EventBuffer();
-    expect(buffer.push(event(1, "run.status", {}))).toBe(true);
-    expect(buffer.push(event(2, "run.status", {}))).toBe(false);
-    expect(buffer.take()).toMatchObject({ events: [{ id: 1 }, { id: 2 }], needsSnapshot: false });
-    for (let id = 0; id <= MAX_WAITING; id += 1) buffer.push(event(id + 3, "run.status", {}));
+    const many = Array.from({ length: MAX_WAITING + 5 }, (_, at) => event(at + 1, "run.status", {}));
+    buffer.push(many);
+    expect(buffer.count).toBe(MAX_WAITING + 5);
     expect(buffer.take()).toEqual({ events: [], needsSnapshot: true });
-    buffer.push({ type: "run.snapshot", data: {} });
+    // What comes after that is kept again.
+    buffer.push([event(9, "run.status", {})]);
+    expect(buffer.take()).toMatchObject({ events: [{ id: 9 }], needsSnapshot: false });
+    // A snapshot says all that was before it, also what was not kept.
+    buffer.push([...many, { type: "run.snapshot", data: {} }]);
     expect(buffer.take()).toMatchObject({ events: [{ type: "run.snapshot" }], needsSnapshot: false });
   });
 });

@@ -9,7 +9,8 @@ import { filterLines, joinLines, type LogLine, linesOfEvents, MAX_LINES } from "
 import { planRerun } from "../src/runview/rerunPlan";
 import { readRunSearch } from "../src/runview/search";
 import { countStates, sortSteps, stepRows } from "../src/runview/stepRows";
-import { flattened, spanOf, type TimelineEntry, ticksOf, timelineRows } from "../src/runview/timeline";
+import { selectedRow, type TimelineEntry, timelineRows } from "../src/runview/timeline";
+import { flattened, spanOf, ticksOf } from "../src/runview/timelineAxis";
 import { summaryOf } from "../src/runview/wireData";
 import { errorHelp } from "../src/texts/errorHelp";
 
@@ -81,7 +82,7 @@ const attempt = (nodeId: string, number: number, from: number, to: number | null
     ...(to === null ? {} : { finishedAt: time(to) }),
     ...more,
   }) as TimelineEntry;
-const options = { labelOf: (id: string) => id.toUpperCase(), open: new Set<string>(), hidesWaits: false };
+const options = { labelOf: (id: string) => id.toUpperCase(), toggled: new Set<string>(), hidesWaits: false };
 
 describe("the timeline", () => {
   it("has waits, attempts side by side, and the gap between them", () => {
@@ -137,20 +138,52 @@ describe("the timeline", () => {
     ];
     const [row, ...none] = timelineRows(entries, options);
     expect(none).toEqual([]);
-    expect(row?.group).toEqual({ size: 3, ended: 2, isOpen: false });
+    expect(row?.group).toEqual({ kind: "items", size: 3, ended: 2, isOpen: false });
     expect(row?.bars).toMatchObject([{ start: 0, end: null, status: "running" }]);
     const all = timelineRows(
       [...entries, { kind: "end", nodeId: "m", status: "succeeded", finishedAt: time(40) } as TimelineEntry],
       {
         ...options,
-        open: new Set(["m"]),
+        toggled: new Set(["m"]),
       },
     );
     expect(all.map((one) => one.label)).toEqual(["M", "[0] M", "[1] M", "[2] M"]);
     expect(all[0]?.status).toBe("succeeded");
   });
 
-  it("leaves calls within a chain to their host", () => {
+  it("has the calls of a chain below the step, each link inside of the one before", () => {
+    const call = (nodeId: string, callId: string, from: number, to: number) =>
+      attempt(nodeId, 1, from, to, { hostNodeId: "a", callId });
+    const entries = [
+      attempt("a", 1, 0, 90, { hostNodeId: "a" }),
+      call("log", "1", 5, 80),
+      call("a", "2", 10, 20),
+      call("a", "3", 30, 70),
+      attempt("b", 1, 90, 95),
+    ];
+    const rows = timelineRows(entries, options);
+    expect(rows.map((row) => [row.label, row.depth])).toEqual([
+      ["A", 0],
+      ["LOG", 1],
+      ["A", 2],
+      ["B", 0],
+    ]);
+    expect(rows[0]?.group).toEqual({ kind: "calls", size: 2, ended: 2, isOpen: true });
+    expect(rows[2]?.bars.map((bar) => [bar.start, bar.end])).toEqual([
+      [10, 20],
+      [30, 70],
+    ]);
+    const closed = timelineRows(entries, { ...options, toggled: new Set(["a"]) });
+    expect(closed.map((row) => row.label)).toEqual(["A", "B"]);
+    expect(closed[0]?.group?.isOpen).toBe(false);
+    // The keyboard goes through both rows of the same step.
+    expect(selectedRow(rows, "", "a", undefined)).toBe(0);
+    expect(selectedRow(rows, rows[2]?.key ?? "", "a", undefined)).toBe(2);
+    expect(selectedRow(rows, rows[2]?.key ?? "", "b", undefined)).toBe(3);
+    expect(selectedRow(rows, "", "nothing", undefined)).toBe(-1);
+  });
+
+  it("leaves calls whose step is not known yet for later", () => {
     expect(timelineRows([attempt("a", 1, 0, 1, { callId: "c" })], options)).toEqual([]);
   });
 
@@ -287,6 +320,9 @@ describe("logs", () => {
     const ids = (lines: readonly LogLine[]) => lines.map((one) => one.id);
     expect(ids(joinLines([line(1), line(2)], [line(2), line(3)], "newest"))).toEqual([1, 2, 3]);
     expect(ids(joinLines([line(5)], [line(3), line(4)], "oldest"))).toEqual([3, 4, 5]);
+    const part = (key: string): LogLine => ({ ...line(7), key });
+    const whole = joinLines([part("c"), line(8)], [part("a"), part("b"), part("c")], "oldest");
+    expect(whole.map((one) => one.key).slice(0, 3)).toEqual(["a", "b", "c"]);
     const many = Array.from({ length: MAX_LINES }, (_, index) => line(index + 2));
     expect(joinLines(many, [line(MAX_LINES + 9)], "newest").at(-1)?.id).toBe(MAX_LINES + 9);
     expect(joinLines(many, [line(1)], "oldest")[0]?.id).toBe(1);

@@ -38,5 +38,16 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       ["Enter", words.openRow],
     ],
   },
+  {
+    title: words.run,
+    rows: [
+      ["P", words.pause],
+      ["I", words.input],
+      ["O", words.output],
+      ["T", words.timeline],
+      ["L", words.logs],
+      ["Esc", words.closeStep],
+    ],
+  },
   ...EDITOR,
 ];

@@ -4,10 +4,11 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { StateMark } from "../canvas/StateMark";
 import { isEnded, stepState } from "../model/run/state";
-import { useRun } from "../stores/run";
+import { usePause, useRun } from "../stores/run";
 import { texts } from "../texts";
 import { between, formatDuration, formatWhen, shortId } from "../values/format";
 import { useNow } from "./clock";
+import { PauseButton } from "./PauseButton";
 import pageClasses from "./page.module.css";
 import type { RunHeaderData } from "./queries";
 import { RunActions } from "./RunActions";
@@ -37,7 +38,8 @@ function RunId({ id }: { readonly id: string }) {
 function Clock({ header }: { readonly header: RunHeaderData }) {
   const started = useRun((run) => run.startedAt) ?? header.startedAt;
   const finished = useRun((run) => run.finishedAt) ?? header.finishedAt;
-  const now = useNow(started !== null && finished === null);
+  const { isPaused } = usePause();
+  const now = useNow(started !== null && finished === null && !isPaused);
   if (started === null) return <span className={classes.dim}>{texts.runView.notStarted}</span>;
   return (
     <span className={classes.dim}>
@@ -110,6 +112,7 @@ export function RunHeader({ header }: { readonly header: RunHeaderData }) {
           <span className={classes.dim}>{words.compensating}</span>
         )}
         <span className={classes.grow} />
+        {isActive && <PauseButton />}
         <RunActions header={header} status={status} isCancelRequested={isCancelRequested} />
       </div>
       <div className={pageClasses.headFacts}>

@@ -1,6 +1,7 @@
 import { Tabs } from "@mantine/core";
 import { useHotkeys, useLocalStorage } from "@mantine/hooks";
-import { useRun } from "../stores/run";
+import { useLetterKeys } from "../app/globalKeys";
+import { usePause, useRun } from "../stores/run";
 import { texts } from "../texts";
 import { formatCount } from "../values/format";
 import { Alerts } from "./Alerts";
@@ -69,11 +70,16 @@ export function RunView({ header }: { readonly header: RunHeaderData }) {
     getInitialValueInEffect: false,
   });
   const select = useSelectStep();
-  useHotkeys([
+  const pause = usePause();
+  const isActive = useRun((run) => run.finishedAt === null);
+  useLetterKeys([
     ["L", () => setHasLogs(!hasLogs)],
     ["T", () => set({ tab: tab === "timeline" ? undefined : "timeline" })],
-    ["Escape", () => select(null), { preventDefault: false }],
+    ["P", () => isActive && pause.toggle()],
+    ["I", () => search.step !== undefined && set({ part: "input" })],
+    ["O", () => search.step !== undefined && set({ part: "output" })],
   ]);
+  useHotkeys([["Escape", () => select(null), { preventDefault: false }]]);
   return (
     <div className={classes.page} data-calm={isCalm || undefined} data-small={isSmall || undefined}>
       <Announcer name={header.name ?? header.runId} />

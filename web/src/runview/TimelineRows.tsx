@@ -1,11 +1,12 @@
 import { IconChevronRight } from "@tabler/icons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, memo, useEffect, useRef } from "react";
+import { type KeyboardEvent, memo, useEffect, useRef, useState } from "react";
 import { texts } from "../texts";
 import { formatDuration, withLocalTimes } from "../values/format";
 import { useRunSearch, useSelectStep } from "./runPage";
-import { type Bar, type Span, type TimelineRow, ticksOf } from "./timeline";
+import { type Bar, selectedRow, type TimelineRow } from "./timeline";
 import classes from "./timeline.module.css";
+import { type Span, ticksOf } from "./timelineAxis";
 
 const ROW = 28;
 /** Marks of the axis are at least so far apart, in pixels. */
@@ -20,6 +21,8 @@ interface Props {
   readonly onToggle: (key: string) => void;
 }
 
+/** Deeper ones stay where there is still room for a name. */
+const indentOf = (row: TimelineRow): number => 12 + 20 * Math.min(row.depth, 4);
 const idOf = (row: TimelineRow): string => `timeline-${row.key.replace(/[^\w-]/g, "_")}`;
 
 /** The rows that are in sight, below an axis. Up and down select the next step. */
@@ -36,17 +39,23 @@ export function TimelineRows({ rows, span, width, now, onToggle }: Props) {
     paddingStart: 24,
     scrollPaddingStart: 24,
   });
-  const selected = rows.findIndex((row) => row.nodeId === step && (row.scopePath ?? undefined) === scope);
+  // A step and the call of it in its own chain are two rows of the same step.
+  const [chosen, setChosen] = useState("");
+  const selected = selectedRow(rows, chosen, step, scope);
   const scroll = list.scrollToIndex;
   useEffect(() => {
     if (selected >= 0) scroll(selected, { align: "auto" });
   }, [selected, scroll]);
   const perMs = width / (span.end - span.start);
+  const pick = (row: TimelineRow): void => {
+    setChosen(row.key);
+    select(row.nodeId, row.scopePath);
+  };
   const onKey = (event: KeyboardEvent): void => {
     const row = rows[selected];
     const go = (to: number): void => {
       const next = rows[Math.max(0, Math.min(rows.length - 1, to))];
-      if (next !== undefined) select(next.nodeId, next.scopePath);
+      if (next !== undefined) pick(next);
     };
     if (event.key === "ArrowDown") go(selected + 1);
     else if (event.key === "ArrowUp") go(selected < 0 ? 0 : selected - 1);
@@ -95,10 +104,11 @@ export function TimelineRows({ rows, span, width, now, onToggle }: Props) {
               aria-selected={item.index === selected}
               className={classes.ganttRow}
               style={{ transform: `translateY(${item.start}px)` }}
+              data-inner={row.depth > 0 || undefined}
               data-selected={item.index === selected || undefined}
-              onClick={() => select(row.nodeId, row.scopePath)}
+              onClick={() => pick(row)}
             >
-              <div className={classes.ganttLabel} data-depth={row.depth}>
+              <div className={classes.ganttLabel} style={{ paddingLeft: indentOf(row) }}>
                 {row.group !== null && (
                   <IconChevronRight
                     size={14}
@@ -111,7 +121,7 @@ export function TimelineRows({ rows, span, width, now, onToggle }: Props) {
                   />
                 )}
                 <span title={row.label}>{row.label}</span>
-                {row.group !== null && <small>{words.group(row.group.size, row.group.ended)}</small>}
+                {row.group?.kind === "items" && <small>{words.group(row.group.size, row.group.ended)}</small>}
               </div>
               <Bars row={row} from={span.start} perMs={perMs} until={now ?? span.end} />
             </div>

@@ -1,9 +1,9 @@
 import { ActionIcon, Button, Checkbox, SegmentedControl, Tooltip } from "@mantine/core";
 import { useElementSize, useLocalStorage } from "@mantine/hooks";
 import { IconMinus, IconPlus } from "@tabler/icons-react";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Panel } from "../app/PanelStates";
-import { useRun } from "../stores/run";
+import { usePause, useRun } from "../stores/run";
 import { texts } from "../texts";
 import { useNow } from "./clock";
 import { Nothing } from "./Panel";
@@ -11,8 +11,9 @@ import { MAX_ENTRIES, useTimeline } from "./queries";
 import { useDefinition, useRunId } from "./runPage";
 import classes from "./shared.module.css";
 import { TimelineRows } from "./TimelineRows";
-import { flattened, spanOf, type TimelineEntry, timelineRows } from "./timeline";
+import { type TimelineEntry, timelineRows } from "./timeline";
 import timelineClasses from "./timeline.module.css";
+import { flattened, spanOf } from "./timelineAxis";
 
 const LABELS = 200;
 /** Room for what stands behind the last bar. */
@@ -20,8 +21,17 @@ const TAIL = 96;
 
 export function TimelineTab() {
   const runId = useRunId();
-  const isActive = useRun((run) => run.lastEvent > 0 && run.finishedAt === null);
+  const { isPaused } = usePause();
+  const isActive = useRun((run) => run.lastEvent > 0 && run.finishedAt === null) && !isPaused;
+  const isOver = useRun((run) => run.finishedAt !== null);
   const query = useTimeline(runId, isActive);
+  const { refetch } = query;
+  const wasActive = useRef(false);
+  wasActive.current ||= isActive;
+  // What came after the last time of asking belongs to it as well.
+  useEffect(() => {
+    if (isOver && wasActive.current) void refetch();
+  }, [isOver, refetch]);
   return (
     <Panel query={query}>
       {({ entries, isWhole }) => <Timeline entries={entries} isActive={isActive} isWhole={isWhole} />}
@@ -45,13 +55,13 @@ function Timeline({ entries, isActive, isWhole }: Props) {
     getInitialValueInEffect: false,
   });
   const [hidesWaits, setHidesWaits] = useState(false);
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const [zoom, setZoom] = useState(1);
   const { ref, width } = useElementSize();
   const now = useNow(isActive, 500);
   const rows = useMemo(
-    () => timelineRows(entries, { labelOf, open, hidesWaits }),
-    [entries, labelOf, open, hidesWaits],
+    () => timelineRows(entries, { labelOf, toggled, hidesWaits }),
+    [entries, labelOf, toggled, hidesWaits],
   );
   const drawn = useMemo(() => {
     const start = spanOf(rows, now).start;
@@ -60,7 +70,7 @@ function Timeline({ entries, isActive, isWhole }: Props) {
   const span = spanOf(drawn, mode === "timed" ? now : spanOf(rows, now).start + 1);
   const room = Math.max(120, (width - LABELS - TAIL) * zoom);
   const toggle = (key: string): void =>
-    setOpen((before) => {
+    setToggled((before) => {
       const after = new Set(before);
       if (!after.delete(key)) after.add(key);
       return after;

@@ -7,12 +7,17 @@ export type LogKind = (typeof LOG_KINDS)[number];
 export const LEVELS = ["debug", "info", "warning", "error"] as const;
 export type Level = (typeof LEVELS)[number];
 
+export const PARTS = ["output", "input", "stream", "items", "inside", "artifacts", "history"] as const;
+export type Part = (typeof PARTS)[number];
+
 export interface RunSearch {
   readonly tab?: Tab | undefined;
   readonly step?: string | undefined;
   /** Where the step is, if it is inside of others. */
   readonly scope?: string | undefined;
   readonly attempt?: number | undefined;
+  /** What of the step is in front. It stays when another step is selected, so that many are read one after the other. */
+  readonly part?: Part | undefined;
   readonly log?: LogKind | undefined;
   readonly level?: Level | undefined;
   readonly q?: string | undefined;
@@ -40,6 +45,7 @@ export function readRunSearch(given: Readonly<Record<string, unknown>>): RunSear
     step,
     scope: step === undefined ? undefined : textOf(given.scope),
     attempt: step === undefined ? undefined : countOf(given.attempt),
+    part: oneOf(PARTS, given.part),
     log: oneOf(LOG_KINDS, given.log),
     level: oneOf(LEVELS, given.level),
     q: textOf(given.q),

@@ -22,11 +22,19 @@ export interface TimelineRow {
   readonly nodeId: string;
   readonly scopePath: string | null;
   readonly label: string;
-  readonly depth: 0 | 1;
+  /** How far it is inside of others. */
+  readonly depth: number;
   readonly bars: readonly Bar[];
   readonly status: string | null;
-  /** Of a map or a container: what is inside. */
-  readonly group: { readonly size: number; readonly ended: number; readonly isOpen: boolean } | null;
+  readonly group: Group | null;
+}
+
+/** What is below a row: the items of a map or a container, or the calls in the chain around a step. */
+export interface Group {
+  readonly kind: "items" | "calls";
+  readonly size: number;
+  readonly ended: number;
+  readonly isOpen: boolean;
 }
 
 interface Track {
@@ -39,21 +47,35 @@ interface Track {
 const at = (time: string | undefined): number | null => (time === undefined ? null : Date.parse(time));
 const ENDED = new Set(["succeeded", "failed", "skipped", "cancelled"]);
 
+interface Tracks {
+  readonly steps: ReadonlyMap<string, Track>;
+  /** By the step with middleware around it: each link of the chain that was called, the outer ones first. */
+  readonly calls: ReadonlyMap<string, ReadonlyMap<string, Track>>;
+}
+
 /** The bars of each node, from the entries of all. */
-function tracksOf(entries: readonly TimelineEntry[]): Map<string, Track> {
-  const tracks = new Map<string, Track>();
+function tracksOf(entries: readonly TimelineEntry[]): Tracks {
+  const steps = new Map<string, Track>();
+  const calls = new Map<string, Map<string, Track>>();
   for (const entry of entries) {
-    // Calls within the chain around a node are part of its own attempt.
-    if (entry.callId !== undefined) continue;
-    const key = entry.scopePath === undefined ? entry.nodeId : `${entry.scopePath}/${entry.nodeId}`;
-    let track = tracks.get(key);
-    if (track === undefined) {
-      track = { nodeId: entry.nodeId, scopePath: entry.scopePath ?? null, bars: [], status: null };
-      tracks.set(key, track);
+    const inside = entry.scopePath === undefined ? "" : `${entry.scopePath}/`;
+    if (entry.callId === undefined) take(trackIn(steps, `${inside}${entry.nodeId}`, entry), entry);
+    else {
+      const host = `${inside}${entry.hostNodeId ?? entry.nodeId}`;
+      const chain = calls.get(host) ?? new Map<string, Track>();
+      calls.set(host, chain);
+      take(trackIn(chain, entry.nodeId, entry), entry);
     }
-    take(track, entry);
   }
-  return tracks;
+  return { steps, calls };
+}
+
+function trackIn(tracks: Map<string, Track>, key: string, entry: TimelineEntry): Track {
+  const known = tracks.get(key);
+  if (known !== undefined) return known;
+  const track: Track = { nodeId: entry.nodeId, scopePath: entry.scopePath ?? null, bars: [], status: null };
+  tracks.set(key, track);
+  return track;
 }
 
 function take(track: Track, entry: TimelineEntry): void {
@@ -107,8 +129,8 @@ function close(track: Track, time: number): void {
 
 export interface RowOptions {
   readonly labelOf: (nodeId: string) => string;
-  /** Groups whose items are shown. */
-  readonly open: ReadonlySet<string>;
+  /** Groups that somebody has opened or closed. Items are closed at first, the calls of a chain are open. */
+  readonly toggled: ReadonlySet<string>;
   readonly hidesWaits: boolean;
 }
 
@@ -122,10 +144,10 @@ export const itemsOf = (scopePath: string): string =>
 export const ownerOf = (scopePath: string): string => scopePath.slice(0, scopePath.indexOf(":"));
 
 export function timelineRows(entries: readonly TimelineEntry[], options: RowOptions): readonly TimelineRow[] {
-  const tracks = [...tracksOf(entries).entries()];
+  const { steps, calls } = tracksOf(entries);
   const inside = new Map<string, [string, Track][]>();
   const outer = new Map<string, Track>();
-  for (const [key, track] of tracks) {
+  for (const [key, track] of steps) {
     if (track.scopePath === null) outer.set(key, track);
     else {
       const owner = ownerOf(track.scopePath);
@@ -133,47 +155,50 @@ export function timelineRows(entries: readonly TimelineEntry[], options: RowOpti
       if (!outer.has(owner)) outer.set(owner, { nodeId: owner, scopePath: null, bars: [], status: null });
     }
   }
-  const shown = (bars: readonly Bar[]): readonly Bar[] =>
-    options.hidesWaits ? bars.filter((bar) => bar.kind === "ran") : bars;
   const rows: TimelineRow[] = [];
+  const add = (key: string, track: Track, row: Pick<TimelineRow, "label" | "depth" | "bars" | "group">) => {
+    const bars = options.hidesWaits ? row.bars.filter((bar) => bar.kind === "ran") : row.bars;
+    const { nodeId, scopePath, status } = track;
+    rows.push({ key, nodeId, scopePath, status, ...row, bars });
+  };
+  /** A step, and the chain around it: a link of it is inside of the one before. */
+  const addStep = (key: string, track: Track, label: string, depth: number): void => {
+    const chain = [...(calls.get(key) ?? [])];
+    const isOpen = chain.length > 0 && !options.toggled.has(key);
+    const links = chain.map(([, link]) => link);
+    add(key, track, { label, depth, bars: track.bars, group: groupOf("calls", links, isOpen) });
+    if (!isOpen) return;
+    for (const [place, [nodeId, link]] of chain.entries()) {
+      const own = { label: options.labelOf(nodeId), depth: depth + 1 + place, bars: link.bars, group: null };
+      add(`${key}#${nodeId}`, link, own);
+    }
+  };
   for (const [key, track] of outer) {
     const members = inside.get(key) ?? [];
-    const isOpen = options.open.has(key);
-    rows.push({
-      key,
-      nodeId: track.nodeId,
-      scopePath: null,
-      label: options.labelOf(track.nodeId),
-      depth: 0,
-      bars: shown(
-        members.length === 0
-          ? track.bars
-          : [...track.bars.filter((one) => one.kind === "wait"), around(track, members)],
-      ),
-      status: track.status,
-      group:
-        members.length === 0
-          ? null
-          : {
-              size: members.length,
-              ended: members.filter(([, one]) => ENDED.has(one.status ?? "")).length,
-              isOpen,
-            },
-    });
+    const label = options.labelOf(track.nodeId);
+    if (members.length === 0) {
+      addStep(key, track, label, 0);
+      continue;
+    }
+    const isOpen = options.toggled.has(key);
+    const bars = [...track.bars.filter((one) => one.kind === "wait"), around(track, members)];
+    const tracks = members.map(([, member]) => member);
+    add(key, track, { label, depth: 0, bars, group: groupOf("items", tracks, isOpen) });
     if (!isOpen) continue;
     for (const [inner, member] of members)
-      rows.push({
-        key: inner,
-        nodeId: member.nodeId,
-        scopePath: member.scopePath,
-        label: `${itemsOf(member.scopePath ?? "")} ${options.labelOf(member.nodeId)}`,
-        depth: 1,
-        bars: shown(member.bars),
-        status: member.status,
-        group: null,
-      });
+      addStep(inner, member, `${itemsOf(member.scopePath ?? "")} ${options.labelOf(member.nodeId)}`, 1);
   }
   return rows;
+}
+
+function groupOf(kind: Group["kind"], tracks: readonly Track[], isOpen: boolean): Group | null {
+  if (tracks.length === 0) return null;
+  return {
+    kind,
+    size: tracks.length,
+    ended: tracks.filter((one) => ENDED.has(one.status ?? "")).length,
+    isOpen,
+  };
 }
 
 /** One bar around all that is inside. */
@@ -196,43 +221,14 @@ function around(track: Track, members: readonly (readonly [string, Track])[]): B
   };
 }
 
-export interface Span {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** From the first bar to the last. Something is under way: to now. */
-export function spanOf(rows: readonly TimelineRow[], now: number): Span {
-  let [start, end] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const row of rows)
-    for (const bar of row.bars) {
-      start = Math.min(start, bar.start);
-      end = Math.max(end, bar.end ?? now);
-    }
-  if (!Number.isFinite(start)) return { start: now, end: now + 1000 };
-  return { start, end: Math.max(end, start + 10) };
-}
-
-/** Bars of a row as if each row began at the same time: durations stand side by side. */
-export function flattened(row: TimelineRow, start: number): TimelineRow {
-  const first = row.bars[0]?.start;
-  if (first === undefined) return row;
-  const shift = start - first;
-  const bars = row.bars.map((bar) => ({
-    ...bar,
-    start: bar.start + shift,
-    end: bar.end === null ? null : bar.end + shift,
-  }));
-  return { ...row, bars };
-}
-
-const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400];
-
-/** Where the axis has marks: round times, `apart` milliseconds apart at least. */
-export function ticksOf(span: Span, apart: number): readonly number[] {
-  const step = [...STEPS, ...SECONDS.map((one) => one * 1000)].find((one) => one >= apart) ?? 86_400_000;
-  const ticks: number[] = [];
-  for (let tick = 0; tick <= span.end - span.start; tick += step) ticks.push(tick);
-  return ticks;
+/** The row of what is selected: the one that was chosen, if it is a row of that step, or else the first of the step. */
+export function selectedRow(
+  rows: readonly TimelineRow[],
+  chosen: string,
+  step: string | undefined,
+  scope: string | undefined,
+): number {
+  const isOf = (row: TimelineRow): boolean => row.nodeId === step && (row.scopePath ?? undefined) === scope;
+  const own = rows.findIndex((row) => row.key === chosen && isOf(row));
+  return own >= 0 ? own : rows.findIndex(isOf);
 }

@@ -3,6 +3,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo } from "react";
 import { createStore, type StoreApi, useStore } from "zustand";
 import { followRun, refreshRun } from "../live/live";
+import { EventBuffer } from "../model/run/buffer";
 import type { RunEvent, SnapshotBody } from "../model/run/events";
 import { reduceRun } from "../model/run/reducer";
 import { type RunNode, type RunState, startRun } from "../model/run/state";
@@ -15,6 +16,16 @@ interface FollowedRun {
   /** Results by node, of steps that are not inside of others. They are values, no state: the reducer has no use for them. */
   readonly results: StoreApi<ReadonlyMap<string, unknown>>;
   readonly listeners: Set<Listener>;
+  readonly buffer: EventBuffer;
+  readonly pause: StoreApi<Pause>;
+}
+
+/** Whether the view stands still, and what has come since. */
+interface Pause {
+  readonly isPaused: boolean;
+  readonly waiting: number;
+  /** How often what had come was too much to be kept: whatever shows single events has to read them again. */
+  readonly gaps: number;
 }
 
 const RunContext = createContext<FollowedRun | null>(null);
@@ -26,6 +37,8 @@ function makeRun(runId: string): FollowedRun {
     state: createStore<RunState>()(() => startRun(runId)),
     results: createStore<ReadonlyMap<string, unknown>>()(() => new Map()),
     listeners: new Set(),
+    buffer: new EventBuffer(),
+    pause: createStore<Pause>()(() => ({ isPaused: false, waiting: 0, gaps: 0 })),
   };
 }
 
@@ -57,6 +70,21 @@ function takeResults(run: FollowedRun, events: readonly RunEvent[]): void {
   );
 }
 
+function show(run: FollowedRun, events: readonly RunEvent[]): void {
+  run.state.setState((state) => reduceRun(state, events), true);
+  takeResults(run, events);
+  for (const listener of run.listeners) listener(events);
+}
+
+/** What came while the view stood still is shown at once. */
+function resume(run: FollowedRun): void {
+  const { events, needsSnapshot } = run.buffer.take();
+  const { gaps } = run.pause.getState();
+  run.pause.setState({ isPaused: false, waiting: 0, gaps: needsSnapshot ? gaps + 1 : gaps });
+  if (events.length > 0) show(run, events);
+  if (needsSnapshot || run.state.getState().needsSnapshot) refreshRun(run.state.getState().runId);
+}
+
 /** Follow a run for as long as something of it is shown. */
 export function RunProvider({
   runId,
@@ -69,9 +97,12 @@ export function RunProvider({
   useEffect(() => {
     if (run === null || runId === null) return;
     return followRun(runId, (events) => {
-      run.state.setState((state) => reduceRun(state, events), true);
-      takeResults(run, events);
-      for (const listener of run.listeners) listener(events);
+      if (run.pause.getState().isPaused) {
+        run.buffer.push(events);
+        run.pause.setState({ waiting: run.buffer.count });
+        return;
+      }
+      show(run, events);
       if (run.state.getState().needsSnapshot) refreshRun(runId);
     });
   }, [run, runId]);
@@ -110,4 +141,15 @@ export function useRunEvents(listener: Listener): void {
     run.listeners.add(listener);
     return () => void run.listeners.delete(listener);
   }, [run, listener]);
+}
+
+/** Whether the view of the run around stands still, and a way to change that. */
+export function usePause(): Pause & { readonly toggle: () => void } {
+  const run = useContext(RunContext) ?? NO_RUN;
+  const pause = useStore(run.pause);
+  const toggle = (): void => {
+    if (run.pause.getState().isPaused) resume(run);
+    else run.pause.setState({ isPaused: true });
+  };
+  return { ...pause, toggle };
 }

@@ -317,6 +317,8 @@ export const runView = {
     newLines: (count: number): string => `↓ ${count} new`,
     toEnd: "Go to the end",
     older: "Load older lines",
+    trimmed: (count: string): string =>
+      `The last ${count} lines are shown. Download the logs to read all of them.`,
     lines: "Lines of output",
     fields: "Show the fields",
     collapse: "Collapse the logs",

@@ -3,15 +3,16 @@ import { IconChevronDown, IconChevronUp, IconDownload, IconSearch, IconX } from 
 import { useCallback, useEffect, useMemo } from "react";
 import { Failure } from "../../app/PanelStates";
 import type { RunEvent } from "../../model/run/events";
-import { useRun, useRunEvents } from "../../stores/run";
+import { usePause, useRun, useRunEvents } from "../../stores/run";
 import { texts } from "../../texts";
+import { formatCount } from "../../values/format";
 import { Nothing } from "../Panel";
 import { useDefinition, useRunId, useRunSearch, useSetSearch } from "../runPage";
 import { LEVELS, type Level, LOG_KINDS, type LogKind } from "../search";
 import shared from "../shared.module.css";
 import { useTyped } from "../typed";
 import { LogLines } from "./LogLines";
-import { filterLines, type LogFilter } from "./lines";
+import { filterLines, type LogFilter, MAX_LINES } from "./lines";
 import classes from "./logs.module.css";
 import { createLogs } from "./store";
 
@@ -135,9 +136,11 @@ function Lines({ runId, filter }: LinesProps) {
   const set = useSetSearch();
   const isOver = useRun((run) => run.finishedAt !== null);
   const useLogs = useMemo(() => createLogs(runId), [runId]);
-  const { lines, older, isLoading, error, load, loadOlder, take } = useLogs();
+  const { lines, older, isLoading, isTrimmed, error, load, loadOlder, take } = useLogs();
   useRunEvents(useCallback((events: readonly RunEvent[]) => take(events), [take]));
-  useEffect(() => void load(filter), [load, filter]);
+  const { gaps } = usePause();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was not kept during a pause is read again
+  useEffect(() => void load(filter), [load, filter, gaps]);
   const shown = useMemo(() => filterLines(lines, filter), [lines, filter]);
   const isNarrow = filter.kind !== "all" || filter.level !== "debug" || filter.text !== "";
   const isFiltered = isNarrow || filter.nodeId !== null;
@@ -175,6 +178,9 @@ function Lines({ runId, filter }: LinesProps) {
     );
   }
   return (
-    <LogLines lines={shown} canLoadOlder={older !== null && !isLoading} onOlder={() => void loadOlder()} />
+    <>
+      {isTrimmed && <p className={classes.trimmed}>{words.trimmed(formatCount(MAX_LINES))}</p>}
+      <LogLines lines={shown} canLoadOlder={older !== null && !isLoading} onOlder={() => void loadOlder()} />
+    </>
   );
 }

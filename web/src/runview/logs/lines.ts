@@ -21,7 +21,7 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, unknown>> | null;
 }
 
-export const MAX_LINES = 10_000;
+export const MAX_LINES = 60_000;
 /** What is a log. Other channels are streams, which their steps show. */
 const CHANNELS = new Set(["log", "stdout", "stderr", "dropped"]);
 const LEVELS: readonly Level[] = ["debug", "info", "warning", "error"];
@@ -110,7 +110,10 @@ export function joinLines(
   if (isAfter) all = [...known, ...more];
   else {
     const seen = new Set(known.map((line) => line.key));
-    all = [...known, ...more.filter((line) => !seen.has(line.key))].sort((one, other) => one.id - other.id);
+    const fresh = more.filter((line) => !seen.has(line.key));
+    // Lines of one piece of output have the same id: of older ones the missing lines are its first.
+    all = keeps === "oldest" ? [...fresh, ...known] : [...known, ...fresh];
+    all.sort((one, other) => one.id - other.id);
   }
   if (all.length <= MAX_LINES) return all;
   return keeps === "newest" ? all.slice(-MAX_LINES) : all.slice(0, MAX_LINES);

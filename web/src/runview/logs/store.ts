@@ -3,13 +3,15 @@
 import { create, type StoreApi, type UseBoundStore } from "zustand";
 import { api, dataOf } from "../../api/client";
 import type { RunEvent } from "../../model/run/events";
-import { joinLines, type LogFilter, type LogLine, linesOfEvents, linesOfStored } from "./lines";
+import { joinLines, type LogFilter, type LogLine, linesOfEvents, linesOfStored, MAX_LINES } from "./lines";
 
 export interface LogState {
   readonly lines: readonly LogLine[];
   /** Where the next older page begins; null: there is none. */
   readonly older: string | null;
   readonly isLoading: boolean;
+  /** Lines at the beginning were let go, because more have come than a page can hold. */
+  readonly isTrimmed: boolean;
   readonly error: Error | null;
   /** Lines that came since the filter was set. */
   readonly come: number;
@@ -77,11 +79,12 @@ export function createLogs(runId: string): LogStore {
       lines: [],
       older: null,
       isLoading: true,
+      isTrimmed: false,
       error: null,
       come: 0,
       async load(wanted) {
         filter = wanted;
-        set({ lines: [], older: null, come: 0 });
+        set({ lines: [], older: null, come: 0, isTrimmed: false });
         await read(null);
       },
       async loadOlder() {
@@ -91,7 +94,11 @@ export function createLogs(runId: string): LogStore {
       take(events) {
         const more = linesOfEvents(events);
         if (more.length > 0)
-          set((state) => ({ lines: joinLines(state.lines, more, "newest"), come: state.come + more.length }));
+          set((state) => ({
+            lines: joinLines(state.lines, more, "newest"),
+            come: state.come + more.length,
+            isTrimmed: state.isTrimmed || state.lines.length + more.length > MAX_LINES,
+          }));
       },
     };
   });

@@ -1,5 +1,5 @@
 import { Tabs } from "@mantine/core";
-import { useRef, useState } from "react";
+import { useRef } from "react";
 import { CALL_TYPE, CONTAINER_TYPE } from "../../model/definition";
 import type { RunNode } from "../../model/run/state";
 import { texts } from "../../texts";
@@ -9,6 +9,7 @@ import { ArtifactList } from "../ArtifactsTab";
 import { Nothing } from "../Panel";
 import type { NodeDetail } from "../queries";
 import { useDefinition, useRunId, useRunSearch, useSetSearch } from "../runPage";
+import type { Part } from "../search";
 import { itemOf } from "./crumbs";
 import { ErrorView } from "./ErrorView";
 import { InsideView } from "./InsideView";
@@ -23,8 +24,6 @@ interface Props {
   readonly scope: string | undefined;
   readonly seen: string;
 }
-
-type Part = "output" | "input" | "stream" | "items" | "inside" | "artifacts" | "history";
 
 /** Channels that are logs, not streams. */
 const LOGS = new Set(["log", "stdout", "stderr", "dropped"]);
@@ -65,6 +64,7 @@ export function StepBody({ detail, node, scope, seen }: Props) {
   const words = texts.runView.step;
   const runId = useRunId();
   const search = useRunSearch();
+  const set = useSetSearch();
   const definition = useDefinition();
   const chosen = search.attempt ?? detail.attempt;
   const attempt = detail.attempts.find((one) => one.attempt === chosen && one.callId === undefined);
@@ -87,18 +87,21 @@ export function StepBody({ detail, node, scope, seen }: Props) {
     ...(detail.artifacts.length > 0 ? (["artifacts"] as const) : []),
     "history",
   ];
-  const [picked, setPicked] = useState<Part | null>(null);
   // Whoever has watched the stream goes on reading it when the step ends.
   const hasWatched = useRef(false);
   if (isRunning && hasStream) hasWatched.current = true;
   const usual: Part = hasWatched.current ? "stream" : detail.result == null && isMap ? "items" : "output";
-  const part = picked !== null && parts.includes(picked) ? picked : usual;
+  const part = search.part !== undefined && parts.includes(search.part) ? search.part : usual;
   return (
     <div className={classes.sideBody}>
       <Attempts detail={detail} chosen={chosen} />
       <StepFacts detail={detail} node={node} attempt={attempt} />
       {error !== null && error.code !== "" && <ErrorView error={error} />}
-      <Tabs value={part} onChange={(next) => setPicked(next as Part)} keepMounted={false}>
+      <Tabs
+        value={part}
+        onChange={(next) => set({ part: (next as Part | null) ?? undefined })}
+        keepMounted={false}
+      >
         <Tabs.List aria-label={words.tabs.label}>
           {parts.map((one) => (
             <Tabs.Tab key={one} value={one}>
