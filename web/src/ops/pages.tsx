@@ -2,6 +2,7 @@
 
 import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { texts } from "../texts";
 
 interface Page<Row> {
@@ -22,6 +23,16 @@ export function usePages<Row>(
     placeholderData: (before) => before,
   });
   return { ...query, data: query.data?.pages.flatMap((page) => page.items) };
+}
+
+/** Pages that are read one after the other until all are there, for lists that are searched here and not by the API. */
+export function useAllPages<Row>(...given: Parameters<typeof usePages<Row>>) {
+  const query = usePages<Row>(...given);
+  const { hasNextPage, isFetching, isError, fetchNextPage } = query;
+  useEffect(() => {
+    if (hasNextPage && !isFetching && !isError) void fetchNextPage();
+  }, [hasNextPage, isFetching, isError, fetchNextPage]);
+  return query;
 }
 
 interface MoreProps {

@@ -8,7 +8,7 @@ import { Panel } from "../../app/PanelStates";
 import { useMay } from "../../app/session";
 import { texts } from "../../texts";
 import classes from "../ops.module.css";
-import { usePages } from "../pages";
+import { More, usePages } from "../pages";
 import { StateDot } from "../parts";
 import { type Install, useInstalls } from "./installs";
 
@@ -26,28 +26,31 @@ export function PackageInstalls({ one }: { readonly one: Package }) {
     ),
   );
   return (
-    <Panel query={query}>
-      {(workers) => {
-        const online = workers.filter((worker) => worker.status !== "offline" && worker.status !== "lost");
-        if (online.length === 0) return <span className={classes.dim}>{words.noWorkers}</span>;
-        return (
-          <Table verticalSpacing={4}>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>{words.worker}</Table.Th>
-                <Table.Th>{words.installed}</Table.Th>
-                <Table.Th aria-label={texts.operations.actions} />
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {online.map((worker) => (
-                <WorkerRow key={worker.workerId} worker={worker} one={one} installs={installs} />
-              ))}
-            </Table.Tbody>
-          </Table>
-        );
-      }}
-    </Panel>
+    <>
+      <Panel query={query}>
+        {(workers) => {
+          const online = workers.filter((worker) => worker.status !== "offline" && worker.status !== "lost");
+          if (online.length === 0) return <span className={classes.dim}>{words.noWorkers}</span>;
+          return (
+            <Table verticalSpacing={4}>
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>{words.worker}</Table.Th>
+                  <Table.Th>{words.installed}</Table.Th>
+                  <Table.Th aria-label={texts.operations.actions} />
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {online.map((worker) => (
+                  <WorkerRow key={worker.workerId} worker={worker} one={one} installs={installs} />
+                ))}
+              </Table.Tbody>
+            </Table>
+          );
+        }}
+      </Panel>
+      <More query={query} />
+    </>
   );
 }
 

@@ -6,6 +6,7 @@ import { iconOf } from "../../canvas/icons";
 import type { NodeType } from "../../model/catalog";
 import { portsOf } from "../../model/ports";
 import { texts } from "../../texts";
+import { plainOf } from "../../values/plainText";
 import classes from "../ops.module.css";
 
 const words = texts.operations.packages;
@@ -64,7 +65,7 @@ function NodeRow({ type }: { readonly type: NodeType }) {
           <span>
             {type.label} <span className={`${classes.mono} ${classes.dim}`}>{type.type}</span>
             <br />
-            <span className={classes.dim}>{type.description}</span>
+            <span className={classes.dim}>{plainOf(type.description ?? "")}</span>
           </span>
         </div>
       </Table.Td>

@@ -6,6 +6,7 @@ import { ConfirmButton, tellDone, useAction } from "../../app/actions";
 import { Panel } from "../../app/PanelStates";
 import { useMay } from "../../app/session";
 import { texts } from "../../texts";
+import { plainOf } from "../../values/plainText";
 import classes from "../ops.module.css";
 import { PackageInstalls } from "./PackageInstalls";
 import { PackageNodes } from "./PackageNodes";
@@ -106,7 +107,7 @@ function Head({ one }: { readonly one: Package }) {
           </Group>
         )}
       </Group>
-      <p className={classes.dim}>{one.description}</p>
+      <p className={classes.dim}>{plainOf(one.description)}</p>
     </>
   );
 }

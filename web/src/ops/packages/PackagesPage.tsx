@@ -3,19 +3,16 @@ import { IconPackage, IconSearch } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type DragEvent, useState } from "react";
 import { api, dataOf } from "../../api/client";
-import type { components } from "../../api/schema";
 import { useCatalog } from "../../api/workflows";
 import { tellDone, tellError, useAction } from "../../app/actions";
 import { Empty, Panel } from "../../app/PanelStates";
 import { useMay } from "../../app/session";
-import type { NodeCatalog } from "../../model/catalog";
 import { texts } from "../../texts";
 import classes from "../ops.module.css";
-import { More, usePages } from "../pages";
+import { useAllPages } from "../pages";
+import { aboutOf, builtIn, findPackages, type Summary } from "./listing";
 import { BuiltInPanel, PackagePanel } from "./PackagePanel";
 import { type Chosen, choose, type PackageVersion, publish } from "./publish";
-
-type Summary = components["schemas"]["PackageSummary"];
 
 const words = texts.operations.packages;
 
@@ -27,7 +24,7 @@ export function PackagesPage() {
   const mayPublish = useMay("operate");
   const upload = useUpload((version) => void navigate({ search: { package: version.name } }));
   const drop = useDrop(mayPublish, upload.take);
-  const query = usePages<Summary>(["packages", "list"], async (cursor) =>
+  const query = useAllPages<Summary>(["packages", "list"], async (cursor) =>
     dataOf(
       await api.GET("/api/v1/packages", { params: { query: { limit: 200, ...(cursor ? { cursor } : {}) } } }),
     ),
@@ -56,9 +53,8 @@ export function PackagesPage() {
             return (
               <Empty icon={IconPackage} title={texts.pages.packages.empty} hint={texts.pages.packages.hint} />
             );
-          const found = [...builtIn(catalog.data, rows), ...rows].filter((row) =>
-            `${row.name} ${row.description}`.toLowerCase().includes(text.toLowerCase()),
-          );
+          const own = query.hasNextPage ? [] : builtIn(catalog.data, rows);
+          const found = findPackages([...own, ...rows], text);
           const name = chosen ?? rows[0]?.name ?? "";
           return (
             <div className={classes.split}>
@@ -71,13 +67,12 @@ export function PackagesPage() {
                   onChange={(event) => setText(event.currentTarget.value)}
                   mb={8}
                 />
-                <List rows={found} chosen={name} />
-                <More query={query} />
+                <List key={text} rows={found} chosen={name} />
               </div>
-              {rows.some((row) => row.name === name) ? (
-                <PackagePanel key={name} name={name} />
-              ) : (
+              {own.some((row) => row.name === name) ? (
                 <BuiltInPanel key={name} name={name} />
+              ) : (
+                <PackagePanel key={name} name={name} />
               )}
             </div>
           );
@@ -87,46 +82,38 @@ export function PackagesPage() {
   );
 }
 
-/** Packages whose steps can be used although nobody published them: they are part of the installation. */
-function builtIn(catalog: NodeCatalog | undefined, rows: readonly Summary[]): Summary[] {
-  const published = new Set(rows.map((row) => row.name));
-  const found = new Map<string, Summary>();
-  for (const { package: one } of catalog?.all ?? []) {
-    if (published.has(one.name)) continue;
-    const nodes = (found.get(one.name)?.nodes ?? 0) + 1;
-    found.set(one.name, {
-      name: one.name,
-      active: one.version,
-      pinned: false,
-      nodes,
-      description: words.builtIn,
-      publishedAt: "",
-      versions: [one.version],
-    });
-  }
-  return [...found.values()];
-}
+/** So many rows are drawn at once. Whoever looks for more finds them by name. */
+const AT_ONCE = 100;
 
 function List({ rows, chosen }: { readonly rows: readonly Summary[]; readonly chosen: string }) {
+  const [shown, setShown] = useState(AT_ONCE);
   if (rows.length === 0) return <Alert color="gray">{words.noMatch}</Alert>;
+  const left = rows.length - shown;
   return (
-    <ul className={classes.list}>
-      {rows.map((row) => (
-        <li key={row.name}>
-          <Link
-            to="/packages"
-            search={{ package: row.name }}
-            className={classes.item ?? ""}
-            data-selected={row.name === chosen || undefined}
-            aria-current={row.name === chosen ? "true" : undefined}
-          >
-            <strong>{row.name}</strong>
-            <span className={classes.mono}>{row.active ?? <Badge size="xs">{words.noActive}</Badge>}</span>
-            <small>{row.description === "" ? words.nodes(row.nodes) : row.description}</small>
-          </Link>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className={classes.list}>
+        {rows.slice(0, shown).map((row) => (
+          <li key={row.name}>
+            <Link
+              to="/packages"
+              search={{ package: row.name }}
+              className={classes.item ?? ""}
+              data-selected={row.name === chosen || undefined}
+              aria-current={row.name === chosen ? "true" : undefined}
+            >
+              <strong>{row.name}</strong>
+              <span className={classes.mono}>{row.active ?? <Badge size="xs">{words.noActive}</Badge>}</span>
+              <small>{aboutOf(row)}</small>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {left > 0 && (
+        <Button variant="default" mt="sm" fullWidth onClick={() => setShown(shown + AT_ONCE)}>
+          {words.showMore(left)}
+        </Button>
+      )}
+    </>
   );
 }
 
