@@ -12,7 +12,7 @@ import { texts } from "../texts";
 import { useFormEdit, useInspector } from "./context";
 import classes from "./inspector.module.css";
 import { errorsBelow } from "./problems";
-import { StepLink } from "./StepInput";
+import { StepLink } from "./StepPorts";
 
 const words = texts.forms.edge;
 const SCHEMA: Json = {

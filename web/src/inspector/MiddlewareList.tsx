@@ -1,5 +1,4 @@
-import { Button, Menu } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
+import { Menu } from "@mantine/core";
 import { useMemo } from "react";
 import { iconOf } from "../canvas/icons";
 import { RowTools } from "../forms/controls/ListControls";
@@ -11,6 +10,7 @@ import { addMiddleware, addNode, removeNodes } from "../model/edits/nodes";
 import { nodePath } from "../model/edits/settings";
 import { useDocument, useEditorStore } from "../stores/editor";
 import { texts } from "../texts";
+import { AddMenu } from "./AddMenu";
 import { useInspector } from "./context";
 import classes from "./inspector.module.css";
 import { countBelow } from "./problems";
@@ -114,25 +114,13 @@ function AddMiddleware({ host, place }: { readonly host: NodeDefinition; readonl
     });
   };
   return (
-    <Menu withinPortal position="bottom-start">
-      <Menu.Target>
-        <Button
-          className={classes.add}
-          variant="default"
-          size="compact-xs"
-          leftSection={<IconPlus size={12} />}
-        >
-          {words.add}
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {types.map((type) => (
-          <Menu.Item key={`${type.package.name}/${type.type}`} onClick={() => add(type)}>
-            {type.label}
-            <div className={classes.help}>{type.description}</div>
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+    <AddMenu label={words.add}>
+      {types.map((type) => (
+        <Menu.Item key={`${type.package.name}/${type.type}`} onClick={() => add(type)}>
+          {type.label}
+          <div className={classes.help}>{type.description}</div>
+        </Menu.Item>
+      ))}
+    </AddMenu>
   );
 }

@@ -12,7 +12,7 @@ import { useDocument, useEditorStore } from "../stores/editor";
 import { texts } from "../texts";
 import { useInspector } from "./context";
 import classes from "./inspector.module.css";
-import { StepLink } from "./StepInput";
+import { StepLink } from "./StepPorts";
 import type { FoundType } from "./useNodeType";
 
 const words = texts.forms.head;

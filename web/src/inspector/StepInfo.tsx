@@ -7,7 +7,7 @@ import { texts } from "../texts";
 import classes from "./inspector.module.css";
 import { Markdown } from "./Markdown";
 import { FoldedSection } from "./Section";
-import { PortName } from "./StepInput";
+import { PortName } from "./StepPorts";
 import type { FoundType } from "./useNodeType";
 import { ValueView } from "./ValueView";
 

@@ -1,5 +1,4 @@
 import { StateMark } from "../canvas/StateMark";
-import { shortText } from "../forms/values";
 import { readPath } from "../model/bindings";
 import type { NodeType } from "../model/catalog";
 import type { NodeDefinition } from "../model/definition";
@@ -11,7 +10,7 @@ import { useDocument } from "../stores/editor";
 import { texts } from "../texts";
 import { useInspector } from "./context";
 import classes from "./inspector.module.css";
-import { PortName, StepLink } from "./StepInput";
+import { PortList, ShortValue, WireEnds } from "./StepPorts";
 import { useRanStep } from "./useLastRun";
 import { ValueView } from "./ValueView";
 
@@ -30,19 +29,19 @@ export function StepOutput({ node, type }: StepProps) {
   const state = stepState(
     ran.data === undefined ? undefined : { ...newNode(node.id, null), status: ran.data.status },
   );
-  const ports = [...portsOf(node, type).outputs.values()];
   return (
     <div className={classes.stack}>
-      <h3 className={classes.subtitle}>{words.ports}</h3>
-      <ul className={classes.portList}>
-        {ports.map((port) => (
-          <li key={port.key} className={classes.portItem} data-kind={port.kind}>
-            <PortName port={port} />
-            <OutputTargets node={node} port={port} />
-            {port.kind === "data" && result != null && <LastValue value={readPath(port.path, result)} />}
-          </li>
-        ))}
-      </ul>
+      <PortList title={words.ports} ports={portsOf(node, type).outputs.values()}>
+        {(port) => {
+          const value = port.kind === "data" && result != null ? readPath(port.path, result) : undefined;
+          return (
+            <>
+              <OutputTargets node={node} port={port} />
+              {value !== undefined && <ShortValue value={value} />}
+            </>
+          );
+        }}
+      </PortList>
       <h3 className={classes.subtitle}>{words.lastRun}</h3>
       {lastRunId === null || ran.isError ? (
         <p className={classes.help}>{texts.forms.noRun}</p>
@@ -67,30 +66,10 @@ export function StepOutput({ node, type }: StepProps) {
   );
 }
 
-function LastValue({ value }: { readonly value: Json | undefined }) {
-  if (value === undefined) return null;
-  return (
-    <code className={classes.value} title={shortText(value)}>
-      {shortText(value)}
-    </code>
-  );
-}
-
 function OutputTargets({ node, port }: { readonly node: NodeDefinition; readonly port: Port }) {
-  const document = useDocument();
-  const edges = edgesOf(document).filter(
-    (edge) => edge.source.node === node.id && (edge.source.port ?? "done") === port.key,
-  );
-  if (edges.length === 0) return <span className={classes.dim}>{words.notWired}</span>;
-  return (
-    <>
-      {edges.map((edge) => (
-        <StepLink
-          key={`${edge.target.node}:${edge.target.port ?? ""}`}
-          id={edge.target.node}
-          port={edge.target.port ?? "trigger"}
-        />
-      ))}
-    </>
-  );
+  const ends = edgesOf(useDocument())
+    .filter((edge) => edge.source.node === node.id && (edge.source.port ?? "done") === port.key)
+    .map(({ target }) => ({ node: target.node, port: target.port ?? "trigger" }));
+  if (ends.length === 0) return <span className={classes.dim}>{words.notWired}</span>;
+  return <WireEnds ends={ends} />;
 }

@@ -1,5 +1,4 @@
 import { Button, CopyButton, Menu, Select } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../api/client";
 import { isFields } from "../forms/schema";
@@ -10,6 +9,7 @@ import type { Json, JsonFields } from "../model/json/tree";
 import { useDocument, useEditorStore } from "../stores/editor";
 import { texts } from "../texts";
 import { formatDate } from "../values/format";
+import { AddMenu } from "./AddMenu";
 import { useInspector } from "./context";
 import { EntryFold } from "./EntryFold";
 import { EntryForm } from "./EntryForm";
@@ -86,32 +86,20 @@ function withoutTrigger(document: WorkflowDocument, place: number): WorkflowDocu
 function AddTrigger() {
   const { actions } = useEditorStore();
   return (
-    <Menu withinPortal position="bottom-start">
-      <Menu.Target>
-        <Button
-          className={classes.add}
-          variant="default"
-          size="compact-xs"
-          leftSection={<IconPlus size={12} />}
+    <AddMenu label={words.addTrigger}>
+      {TRIGGER_TYPES.map((type) => (
+        <Menu.Item
+          key={type}
+          onClick={() =>
+            actions.edit(words.addTrigger, (edited) =>
+              appendAt(edited, ["triggers"], { value: NEW_TRIGGERS[type] }),
+            )
+          }
         >
-          {words.addTrigger}
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {TRIGGER_TYPES.map((type) => (
-          <Menu.Item
-            key={type}
-            onClick={() =>
-              actions.edit(words.addTrigger, (edited) =>
-                appendAt(edited, ["triggers"], { value: NEW_TRIGGERS[type] }),
-              )
-            }
-          >
-            {words.triggerTypes[type]}
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+          {words.triggerTypes[type]}
+        </Menu.Item>
+      ))}
+    </AddMenu>
   );
 }
 

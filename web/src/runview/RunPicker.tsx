@@ -5,9 +5,9 @@ import { Time } from "../app/ListPage";
 import { Panel } from "../app/PanelStates";
 import { texts } from "../texts";
 import { shortId } from "../values/format";
-import classes from "./dialogs.module.css";
 import { Nothing } from "./Panel";
 import { StatusPill } from "./StatusPill";
+import shared from "./shared.module.css";
 
 interface Props {
   readonly workflowId: string;
@@ -32,7 +32,7 @@ export function RunPicker({ workflowId, except, onPick, onClose }: Props) {
           runs.length === 0 ? (
             <Nothing title={texts.runView.list.noMatch} />
           ) : (
-            <ul className={classes.picker}>
+            <ul className={shared.rowButtons}>
               {runs.map((run) => (
                 <li key={run.runId}>
                   <UnstyledButton onClick={() => onPick(run.runId)}>

@@ -11,7 +11,6 @@ import { between, formatDuration } from "../../values/format";
 import { Nothing } from "../Panel";
 import { useDefinition, useSelectStep } from "../runPage";
 import classes from "../shared.module.css";
-import stepClasses from "./step.module.css";
 
 const STATUSES = ["failed", "running", "succeeded", "skipped", "cancelled"] as const;
 type Shown = (typeof STATUSES)[number];
@@ -90,7 +89,7 @@ export function NodeList({ nodes }: { readonly nodes: readonly ListedNode[] }) {
   const select = useSelectStep();
   const { labelOf } = useDefinition();
   return (
-    <ul className={stepClasses.nodeList}>
+    <ul className={classes.rowButtons}>
       {nodes.map((node) => {
         const took = between(node.startedAt, node.finishedAt, Date.now());
         const state = stepState({ ...newNode(node.nodeId, null), status: node.status as NodeStatus });
