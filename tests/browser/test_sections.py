@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.person import Person
 
-SECTIONS = ("/workflows", "/runs", "/triggers", "/workers", "/packages", "/settings")
+SECTIONS = ("/workflows", "/runs", "/approvals", "/triggers", "/workers", "/packages", "/settings")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

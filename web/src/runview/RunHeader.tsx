@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { StateMark } from "../canvas/StateMark";
 import { isEnded, stepState } from "../model/run/state";
-import { usePause, useRun } from "../stores/run";
+import { useRun } from "../stores/run";
 import { texts } from "../texts";
 import { between, formatDuration, formatWhen, shortId } from "../values/format";
 import { useNow } from "./clock";
@@ -38,8 +38,7 @@ function RunId({ id }: { readonly id: string }) {
 function Clock({ header }: { readonly header: RunHeaderData }) {
   const started = useRun((run) => run.startedAt) ?? header.startedAt;
   const finished = useRun((run) => run.finishedAt) ?? header.finishedAt;
-  const { isPaused } = usePause();
-  const now = useNow(started !== null && finished === null && !isPaused);
+  const now = useNow(started !== null && finished === null);
   if (started === null) return <span className={classes.dim}>{texts.runView.notStarted}</span>;
   return (
     <span className={classes.dim}>
