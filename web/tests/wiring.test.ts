@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { hintOf, wireFitOf } from "../src/canvas/wireFit";
 import { NodeCatalog } from "../src/model/catalog";
 import { nodesOf, openDocument, setAt } from "../src/model/document";
 import { layoutDocument } from "../src/model/layout";
@@ -88,6 +89,72 @@ describe("wires", () => {
     expect(wired.firstFit(end("c", "text"), "b")).toEqual({ node: "b" });
     expect(wired.firstFit(end("c", "text"), "a")).toEqual({ node: "a", port: "text" });
     expect(wired.firstFit(end("a"), "a")).toBeNull();
+  });
+});
+
+describe("a wire that is dropped on a step", () => {
+  const box = '{"id":"box","type":"core.container","ui":{"inputPorts":[{"key":"in"}],"outputPorts":[]}}';
+  const wired = of(
+    [node("a"), node("b"), node("c"), box, node("i", ',"parent":"box"'), node("j", ',"parent":"box"')],
+    [edge('{"node":"a","port":"text"}', '{"node":"b","port":"text"}')],
+  );
+  const from = (id: string, port: string, side: "source" | "target" = "source") => ({ node: id, port, side });
+  const dropped = (open: ReturnType<typeof from>, on: string | null) => {
+    const drop = wired.dropOn(open, on);
+    return drop.kind === "fits" ? [drop.port.key, drop.replaces] : drop.kind;
+  };
+
+  test("goes to the first port that fits and is free, else to the order of the steps", () => {
+    expect(dropped(from("a", "text"), "c")).toEqual(["text", false]);
+    expect(dropped(from("a", "count"), "c")).toEqual(["list", false]);
+    expect(dropped(from("c", "text"), "b")).toEqual(["trigger", false]);
+    expect(dropped(from("a", "done"), "c")).toEqual(["trigger", false]);
+    expect(dropped(from("a", "error"), "c")).toEqual(["trigger", false]);
+    expect(dropped(from("c", "text", "target"), "a")).toEqual(["text", false]);
+    expect(dropped(from("b", "text", "target"), "c")).toEqual(["text", true]);
+    expect(dropped(from("c", "trigger", "target"), "a")).toEqual(["done", false]);
+  });
+
+  test("is refused with the reason, and given up on its own step", () => {
+    expect(wired.dropOn(from("b", "text"), "a")).toEqual({
+      kind: "refused",
+      reason: "The edge would close a circle",
+    });
+    expect(wired.dropOn(from("a", "text"), "i")).toMatchObject({
+      reason: expect.stringContaining("border"),
+    });
+    expect(dropped(from("a", "text"), "a")).toBe("back");
+  });
+
+  test("is on the empty canvas inside of its own container, and outside of all steps", () => {
+    expect(dropped(from("i", "text"), "box")).toBe("canvas");
+    expect(dropped(from("box", "inside:in"), "box")).toBe("canvas");
+    expect(dropped(from("box", "inside:in"), "j")).toEqual(["text", false]);
+    expect(dropped(from("a", "text"), "box")).toEqual(["in", false]);
+    expect(dropped(from("a", "text"), "a-note")).toBe("canvas");
+    expect(dropped(from("a", "text"), null)).toBe("canvas");
+  });
+
+  test("lights the steps that take it, and tells at the pointer what a drop would do", () => {
+    const wire = { open: from("b", "text"), wiring: wired, over: "c" };
+    expect(wireFitOf({ wire: null }, "c")).toBeUndefined();
+    expect(["a", "b", "c", "box"].map((id) => wireFitOf({ wire }, id))).toEqual([
+      "no",
+      undefined,
+      "next",
+      "yes",
+    ]);
+    expect(hintOf(wire, null)).toEqual({ fits: true, text: "Connect to text" });
+    expect(hintOf({ ...wire, over: "a" }, null)).toEqual({
+      fits: false,
+      text: "The edge would close a circle",
+    });
+    expect(hintOf({ ...wire, over: null }, null)).toBeNull();
+    const taken = { ...wire, open: from("c", "text") };
+    expect(hintOf({ ...taken, over: "b" }, null)?.text).toContain("order only");
+    expect(hintOf(taken, { nodeId: "c", id: "text" })).toBeNull();
+    const number = { ...wire, open: from("a", "count") };
+    expect(hintOf(number, { nodeId: "c", id: "text" })?.text).toContain("takes string");
   });
 });
 

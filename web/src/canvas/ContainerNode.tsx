@@ -10,6 +10,7 @@ import type { StepFlowNode } from "./flow";
 import { NodeMark } from "./NodeMark";
 import { NodeName } from "./NodeName";
 import { PortHandle } from "./PortHandle";
+import { useWireFit } from "./wireFit";
 
 /** A container: a frame with a head, and its ports on both sides. */
 export const ContainerNode = memo(function ContainerNode({ data, selected }: NodeProps<StepFlowNode>) {
@@ -18,11 +19,13 @@ export const ContainerNode = memo(function ContainerNode({ data, selected }: Nod
   const hasRun = useHasRun();
   const state = stepState(step);
   const difference = useDecor((decor) => decor.differences.get(node.id));
+  const fit = useWireFit(node.id);
   return (
     <div
       className={classes.box}
       data-state={hasRun ? state : undefined}
       data-difference={difference}
+      data-fit={fit}
       data-selected={selected || undefined}
       data-disabled={node.disabled || undefined}
     >

@@ -19,7 +19,7 @@ interface Props {
   readonly isInner?: boolean;
 }
 
-/** A port. While a wire is dragged, one that it does not fit is faint. */
+/** A port. While a wire is dragged, one that it does not fit is faint, and the one that a drop would take is largest. */
 export function PortHandle({ node, port, side, style, isInner = false }: Props) {
   const key = isInner ? innerPort(port.key) : port.key;
   // From the inside an input of a container is where values come from.
@@ -27,10 +27,13 @@ export function PortHandle({ node, port, side, style, isInner = false }: Props) 
   const types = [...(port.types ?? [])].sort();
   const fit = useDecor(({ wire }) => {
     if (wire === null) return undefined;
-    const { open, wiring } = wire;
+    const { open, wiring, over } = wire;
     if (open.node === node && open.port === key) return undefined;
     if ((open.side === "source") !== isTarget) return "no";
-    return wiring.checkOpen(open, node, key).fits ? "yes" : "no";
+    if (!wiring.checkOpen(open, node, key).fits) return "no";
+    if (over !== node) return "yes";
+    const drop = wiring.dropOn(open, node);
+    return drop.kind === "fits" && drop.port.key === key ? "next" : "yes";
   });
   return (
     <Handle

@@ -13,6 +13,7 @@ import { iconOf } from "./icons";
 import { NodeMark } from "./NodeMark";
 import { NodeName } from "./NodeName";
 import { isQuiet, PortHandle } from "./PortHandle";
+import { useWireFit } from "./wireFit";
 
 const NEUTRAL = "#6b7280";
 
@@ -83,6 +84,7 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps<Ste
   const color = type?.color ?? NEUTRAL;
   const label = node.label ?? type?.label ?? node.type;
   const difference = useDecor((decor) => decor.differences.get(node.id));
+  const fit = useWireFit(node.id);
   const detail = hasRun ? detailOf(step) : null;
   return (
     <div
@@ -92,6 +94,7 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps<Ste
       data-selected={selected || undefined}
       data-disabled={node.disabled || undefined}
       data-difference={difference}
+      data-fit={fit}
       data-missing={type === undefined || undefined}
     >
       {chain.length > 0 && (

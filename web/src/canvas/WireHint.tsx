@@ -1,23 +1,23 @@
 import { useConnection } from "@xyflow/react";
 import classes from "./canvas.module.css";
 import { useDecor } from "./decor";
+import { hintOf } from "./wireFit";
 
-/** Why the port under the pointer does not take the wire that is dragged. */
+/** At the pointer: why the wire cannot end here, or where it would. */
 export function WireHint() {
   const wire = useDecor((decor) => decor.wire);
-  const over = useConnection((connection) => connection.toHandle);
+  const port = useConnection((connection) => connection.toHandle);
   const pointer = useConnection((connection) => connection.pointer);
-  if (wire === null || over === null || over === undefined || pointer === null) return null;
-  if (over.nodeId === wire.open.node && over.id === wire.open.port) return null;
-  const verdict = wire.wiring.checkOpen(wire.open, over.nodeId, over.id ?? "");
-  if (verdict.fits) return null;
+  const hint = wire === null ? null : hintOf(wire, port ?? null);
+  if (hint === null || pointer === null) return null;
   return (
     <div
       className={classes.wireHint}
       role="tooltip"
-      style={{ transform: `translate(${pointer.x + 12}px, ${pointer.y + 12}px)` }}
+      data-fits={hint.fits || undefined}
+      style={{ transform: `translate(${pointer.x + 14}px, ${pointer.y + 14}px)` }}
     >
-      {verdict.reason}
+      {hint.text}
     </div>
   );
 }

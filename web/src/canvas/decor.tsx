@@ -4,6 +4,14 @@ import { createContext, useContext } from "react";
 import { createStore, type StoreApi, useStore } from "zustand";
 import type { OpenEnd, Wiring } from "../model/wiring";
 
+/** A wire that is dragged. */
+export interface DraggedWire {
+  readonly open: OpenEnd;
+  readonly wiring: Wiring;
+  /** The step below the pointer. */
+  readonly over: string | null;
+}
+
 export type Difference = "added" | "removed" | "changed" | "moved";
 
 export interface NoteFrame {
@@ -34,7 +42,7 @@ export interface Decor {
   readonly differences: ReadonlyMap<string, Difference>;
   /** The step or the note whose text is edited in its place. */
   readonly naming: string | null;
-  readonly wire: { readonly open: OpenEnd; readonly wiring: Wiring } | null;
+  readonly wire: DraggedWire | null;
   /** Missing: nothing can be changed. */
   readonly actions: CanvasActions | null;
 }

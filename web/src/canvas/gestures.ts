@@ -28,6 +28,8 @@ export interface CanvasEdits {
   readonly onConnect: (connection: Connection) => void;
   /** Null: the end was dropped on the empty canvas. */
   readonly onReconnect: (edge: string, connection: Connection | null) => void;
+  /** The wire was dropped on a step that cannot take it. */
+  readonly onWireRefused: (reason: string) => void;
   readonly onWireDropped: (open: OpenEnd, at: { readonly x: number; readonly y: number }) => void;
 }
 

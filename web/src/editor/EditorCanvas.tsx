@@ -13,7 +13,7 @@ import { CanvasBridge } from "./CanvasBridge";
 import { connectBy, moved, reconnect, rename, writeNote } from "./changing";
 import classes from "./editor.module.css";
 import { importFile } from "./files";
-import { documentOf, type EditorSession, type Point, useSession } from "./session";
+import { documentOf, type EditorSession, notify, type Point, useSession } from "./session";
 import { TYPE_DATA } from "./TypeRow";
 
 function editsOf(session: EditorSession): CanvasEdits {
@@ -21,6 +21,7 @@ function editsOf(session: EditorSession): CanvasEdits {
     onMove: (move) => moved(session, move),
     onConnect: (connection) => connectBy(session, connection),
     onReconnect: (edge, connection) => reconnect(session, edge, connection),
+    onWireRefused: (reason) => notify(session, reason),
     onWireDropped: (open, screen) => {
       const at = session.canvas.current?.toFlow(screen) ?? null;
       session.ui.setState({ quickAdd: { screen, at, open } });

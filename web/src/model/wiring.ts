@@ -1,7 +1,7 @@
 /** Whether an edge may be drawn, and if not, why: asked for every port while somebody drags a wire. */
 
 import type { NodeCatalog } from "./catalog";
-import type { EdgeEnd, NodeDefinition } from "./definition";
+import { CONTAINER_TYPE, type EdgeEnd, type NodeDefinition } from "./definition";
 import { edgesOf, nodesOf, type WorkflowDocument } from "./document";
 import { type NodePorts, type Port, portsOf } from "./ports";
 import { mayFit } from "./schemaTypes";
@@ -17,6 +17,15 @@ export interface OpenEnd {
   /** Whether the wire begins there or ends there. */
   readonly side: "source" | "target";
 }
+
+/** What becomes of a wire that is dropped on a step, and not on one of its ports. */
+export type WireDrop =
+  /** Nothing is there: on the empty canvas, or inside of the container that the wire is in. */
+  | { readonly kind: "canvas" }
+  /** On the step that the wire begins at: it is given up. */
+  | { readonly kind: "back" }
+  | { readonly kind: "fits"; readonly port: Port; readonly replaces: boolean }
+  | { readonly kind: "refused"; readonly reason: string };
 
 /** A port of a container as it is seen from the inside. */
 const INNER = "inside:";
@@ -38,6 +47,7 @@ export class Wiring {
   private readonly successors = new Map<string, string[]>();
   private readonly taken = new Set<string>();
   private readonly hosts = new Map<string, string>();
+  private readonly reached = new Map<string, ReadonlySet<string>>();
 
   constructor(
     document: WorkflowDocument,
@@ -113,6 +123,48 @@ export class Wiring {
     return { fits: true, replaces: isTaken };
   }
 
+  /** A wire is dropped on a step: the first port that it fits takes it, one that is free before one that is taken. */
+  dropOn(open: OpenEnd, node: string | null): WireDrop {
+    if (node === null || !this.nodes.has(node) || this.isAround(open, node)) return { kind: "canvas" };
+    if (node === open.node) return { kind: "back" };
+    let taken: WireDrop | null = null;
+    let reason: string | null = null;
+    for (const port of this.candidates(open, node)) {
+      const verdict = this.checkOpen(open, node, port.key);
+      if (!verdict.fits) reason ??= verdict.reason;
+      else if (!verdict.replaces) return { kind: "fits", port, replaces: false };
+      else taken ??= { kind: "fits", port, replaces: true };
+    }
+    return taken ?? { kind: "refused", reason: reason ?? "There is no such port" };
+  }
+
+  /** Ports that a wire might end at: those that bring or take a value first if the wire does. */
+  private candidates(open: OpenEnd, node: string): readonly Port[] {
+    const isSource = open.side === "source";
+    const own = this.portsOf(open.node);
+    const key = endAt(open.node, open.port).port ?? open.port;
+    const begin = open.port.startsWith(INNER)
+      ? (own?.inputs.get(key) ?? own?.outputs.get(key))
+      : (isSource ? own?.outputs : own?.inputs)?.get(key);
+    const ports = this.portsOf(node);
+    const all = [...((isSource ? ports?.inputs : ports?.outputs)?.values() ?? [])];
+    const data = all.filter((port) => port.kind === "data");
+    const order = all.filter((port) => port.kind === "control");
+    return begin?.kind === "data" ? [...data, ...order] : [...order, ...data];
+  }
+
+  /** Whether a step is the container that the end of a wire is inside of. */
+  private isAround({ node, port }: OpenEnd, box: string): boolean {
+    if (this.nodes.get(box)?.type !== CONTAINER_TYPE) return false;
+    if (node === box) return port.startsWith(INNER);
+    const seen = new Set<string>();
+    for (let at = this.parentOf(node); at !== null && !seen.has(at); at = this.parentOf(at)) {
+      if (at === box) return true;
+      seen.add(at);
+    }
+    return false;
+  }
+
   /** The first input that an output fits, data ports before the trigger: where a step that is added by key is wired. */
   firstFit(source: EdgeEnd, target: string): EdgeEnd | null {
     const inputs = [...(this.portsOf(target)?.inputs.values() ?? [])];
@@ -133,11 +185,11 @@ export class Wiring {
   }
 
   private isReachable(from: string, to: string): boolean {
+    const known = this.reached.get(from);
+    if (known !== undefined) return known.has(to);
     const seen = new Set([from]);
-    for (const id of seen) {
-      if (id === to) return true;
-      for (const next of this.successors.get(id) ?? []) seen.add(next);
-    }
-    return false;
+    for (const id of seen) for (const next of this.successors.get(id) ?? []) seen.add(next);
+    this.reached.set(from, seen);
+    return seen.has(to);
   }
 }

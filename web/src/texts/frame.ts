@@ -102,6 +102,11 @@ export const frame = {
     notePlaceholder: "Write a note. **Markdown** works.",
     emptyNote: "Double-click to write",
     noteColor: (color: string): string => `Make the note ${color}`,
+    wire: {
+      connects: (port: string): string => `Connect to ${port}`,
+      replaces: (port: string): string => `Connect to ${port}, in place of the wire there`,
+      order: "Connect for the order only: no value is passed",
+    },
   },
   stepState: {
     notRun: "Not run",
