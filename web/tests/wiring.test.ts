@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { hintOf, wireFitOf } from "../src/canvas/wireFit";
 import { NodeCatalog } from "../src/model/catalog";
 import { nodesOf, openDocument, setAt } from "../src/model/document";
-import { layoutDocument } from "../src/model/layout";
+import { layoutChosen, layoutDocument } from "../src/model/layout";
 import { portsOf } from "../src/model/ports";
 import { mayFit, typesAt } from "../src/model/schemaTypes";
-import { GRID, USUAL_SIZE } from "../src/model/sizes";
+import { BOX_BORDER, GRID, USUAL_SIZE } from "../src/model/sizes";
 import { Wiring } from "../src/model/wiring";
 import { BODIES, CATALOG, EVERYTHING, SEED } from "./examples";
 
@@ -236,6 +236,67 @@ describe("tidy up", () => {
     expect(layoutDocument(moved)).toEqual(layoutDocument(document));
     const [first, second] = nodesOf(document).map((one) => layoutDocument(document).get(one.id));
     expect((second?.x ?? 0) - (first?.x ?? 0)).toBeGreaterThanOrEqual(USUAL_SIZE.width);
+  });
+
+  test("the sizes that steps have on the canvas are kept apart, also around containers", () => {
+    const document = openDocument(
+      JSON.stringify({
+        nodes: [
+          { id: "a", type: "t.step" },
+          { id: "tall", type: "t.step" },
+          { id: "next", type: "t.step" },
+          { id: "box", type: "core.container" },
+          { id: "i", type: "t.step", parent: "box" },
+        ],
+        edges: ["tall", "next", "box"].map((id) => ({ source: { node: "a" }, target: { node: id } })),
+      }),
+    );
+    const sizes = { tall: { width: 224, height: 400 }, i: { width: 480, height: 300 } };
+    const sizeOf = (one: { readonly id: string }) => sizes[one.id as "tall"] ?? USUAL_SIZE;
+    const places = layoutDocument(document, sizeOf);
+    const column = ["tall", "next", "box"]
+      .map((id) => {
+        const inner = { x: 480 + 2 * BOX_BORDER.side, y: 300 + BOX_BORDER.top + BOX_BORDER.bottom };
+        return { y: places.get(id)?.y ?? 0, height: id === "box" ? inner.y : id === "tall" ? 400 : 88 };
+      })
+      .toSorted((one, other) => one.y - other.y);
+    for (const [place, box] of column.entries()) {
+      const below = column[place + 1];
+      if (below !== undefined) expect(below.y).toBeGreaterThanOrEqual(box.y + box.height);
+    }
+  });
+
+  test("a selection is laid out where it is, and all else stays", () => {
+    const at = (x: number, y: number) => ({ x, y });
+    const document = openDocument(
+      JSON.stringify({
+        nodes: [
+          { id: "a", type: "t.step", position: at(800, 400) },
+          { id: "b", type: "t.step", position: at(640, 240) },
+          { id: "c", type: "t.step", position: at(0, 0) },
+          { id: "box", type: "core.container", position: at(0, 1000) },
+          { id: "i", type: "t.step", parent: "box", position: at(24, 1048) },
+          { id: "j", type: "t.step", parent: "box", position: at(24, 1048) },
+        ],
+        edges: [{ source: { node: "a" }, target: { node: "b" } }],
+      }),
+    );
+    const places = layoutChosen(document, new Set(["a", "b"]));
+    expect([...places.keys()].sort()).toEqual(["a", "b"]);
+    expect(places.get("a")).toEqual(at(640, 240));
+    expect(places.get("b")?.x).toBeGreaterThanOrEqual(640 + USUAL_SIZE.width);
+    expect(places.get("b")?.y).toBe(240);
+    // A container comes with all that is in it; steps of one container are laid out inside of it.
+    expect([...layoutChosen(document, new Set(["a", "box", "i"])).keys()].sort()).toEqual([
+      "a",
+      "box",
+      "i",
+      "j",
+    ]);
+    const inner = layoutChosen(document, new Set(["i", "j"]));
+    expect(inner.get("i")).toEqual(at(24, 1048));
+    expect(inner.get("j")).not.toEqual(inner.get("i"));
+    expect(layoutChosen(document, new Set(["a"])).size).toBe(0);
   });
 
   test("a broken document is laid out as far as it goes", () => {

@@ -13,7 +13,9 @@ import type { WorkflowDocument } from "../model/document";
 import { texts } from "../texts";
 import { ContainerNode } from "./ContainerNode";
 import classes from "./canvas.module.css";
+import { FrameNode } from "./FrameNode";
 import { type Flow, FlowMapper, type FlowNode, type StepFlowNode, type WireEdge } from "./flow";
+import { draggedSteps, withFrames } from "./frames";
 import { type CanvasEdits, moveOf } from "./gestures";
 import { NoteNode } from "./NoteNode";
 import { StepNode } from "./StepNode";
@@ -22,7 +24,7 @@ import { Wire } from "./Wire";
 import { WireHint } from "./WireHint";
 import { useWires } from "./wires";
 
-const NODE_TYPES = { step: StepNode, container: ContainerNode, note: NoteNode };
+const NODE_TYPES = { step: StepNode, container: ContainerNode, note: NoteNode, frame: FrameNode };
 const EDGE_TYPES = { wire: Wire };
 const MINI = { width: 144, height: 96 } as const;
 /** Below it ports cannot be read: a step has its icon and its name, larger. */
@@ -87,6 +89,7 @@ function Canvas({ document, catalog, selection, onSelect, edits, onHandMove, chi
   const flow = mapper.current.map(document, catalog);
   const [nodes, setNodes] = useState<FlowNode[]>(() => merged([], flow, selection));
   useEffect(() => setNodes((before) => merged(before, flow, selection)), [flow, selection]);
+  const shown = useMemo(() => withFrames(nodes), [nodes]);
   const edges = useMemo(
     () => flow.edges.map((edge) => (selection.has(edge.id) ? { ...edge, selected: true } : edge)),
     [flow, selection],
@@ -97,14 +100,14 @@ function Canvas({ document, catalog, selection, onSelect, edits, onHandMove, chi
   return (
     <div className={classes.canvas} data-detail={detail}>
       <ReactFlow<FlowNode, WireEdge>
-        nodes={nodes}
+        nodes={shown as FlowNode[]}
         edges={edges as WireEdge[]}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
         {...changes}
         {...wires}
-        onNodeDragStop={(_, __, dragged) => edits?.onMove(moveOf(nodes, dragged))}
-        onMoveStart={(event) => event !== null && onHandMove?.()}
+        onNodeDragStop={(_, __, dragged) => edits?.onMove(moveOf(nodes, draggedSteps(nodes, dragged)))}
+        onMove={(event) => event !== null && onHandMove?.()}
         nodesDraggable={edits !== undefined}
         nodesConnectable={edits !== undefined}
         edgesReconnectable={edits !== undefined}
@@ -128,7 +131,7 @@ function Canvas({ document, catalog, selection, onSelect, edits, onHandMove, chi
           pannable
           style={MINI}
           zoomable
-          nodeClassName={() => classes.mini ?? ""}
+          nodeClassName={(node) => (node.type === "frame" ? classes.miniFrame : classes.mini) ?? ""}
           nodeColor={colorOf}
           ariaLabel={texts.canvas.minimap}
         />

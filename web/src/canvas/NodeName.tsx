@@ -3,11 +3,18 @@ import { texts } from "../texts";
 import classes from "./canvas.module.css";
 import { useDecor } from "./decor";
 
-/** The label of a step; F2 or a double click makes it a field. */
-export function NodeName({ id, label }: { readonly id: string; readonly label: string }) {
+interface Props {
+  readonly id: string;
+  readonly label: string;
+  /** The name of the field. */
+  readonly field?: string;
+}
+
+/** The label of a step or a group; F2 or a double click makes it a field. */
+export function NodeName({ id, label, field = texts.canvas.stepName }: Props) {
   const isNaming = useDecor((decor) => decor.naming === id);
   return isNaming ? (
-    <NameField id={id} label={label} />
+    <NameField id={id} label={label} field={field} />
   ) : (
     <span className={classes.label} title={label}>
       {label}
@@ -15,14 +22,14 @@ export function NodeName({ id, label }: { readonly id: string; readonly label: s
   );
 }
 
-function NameField({ id, label }: { readonly id: string; readonly label: string }) {
+function NameField({ id, label, field }: Required<Props>) {
   const actions = useDecor((decor) => decor.actions);
   const [text, setText] = useState(label);
   const end = (value: string | null): void => actions?.rename(id, value);
   return (
     <input
       className={`${classes.nameField} nodrag nopan`}
-      aria-label={texts.canvas.stepName}
+      aria-label={field}
       value={text}
       ref={focused}
       onChange={(event) => setText(event.target.value)}

@@ -1,13 +1,13 @@
-import { type NodeProps, NodeResizer, NodeToolbar, Position } from "@xyflow/react";
+import { type NodeProps, NodeResizer } from "@xyflow/react";
 import { type CSSProperties, memo, Suspense, useState } from "react";
 import { lazyChunk } from "../app/chunks";
 import { texts } from "../texts";
+import { Colors } from "./Colors";
 import classes from "./canvas.module.css";
 import { useDecor } from "./decor";
 import type { NoteFlowNode } from "./flow";
 
 const Markdown = lazyChunk(() => import("./Markdown"));
-export const NOTE_COLORS = ["yellow", "blue", "green", "red", "gray"] as const;
 
 /** A colour that is no name: some of it, so that the text can be read on it. */
 function tinted(color: string | undefined): CSSProperties | undefined {
@@ -30,7 +30,13 @@ export const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps
           onResizeEnd={(_, { x, y, width, height }) => actions.resizeNote(id, { x, y, width, height })}
         />
       )}
-      {actions !== null && selected && <Colors id={id} color={note.color} />}
+      {actions !== null && selected && (
+        <Colors
+          color={note.color ?? "yellow"}
+          label={texts.canvas.noteColor}
+          onColor={(color) => actions.colorNote(id, color)}
+        />
+      )}
       <div
         className={classes.note}
         data-selected={selected || undefined}
@@ -50,24 +56,6 @@ export const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps
     </>
   );
 });
-
-function Colors({ id, color }: { readonly id: string; readonly color: string | undefined }) {
-  const actions = useDecor((decor) => decor.actions);
-  return (
-    <NodeToolbar position={Position.Top} className={classes.noteColors}>
-      {NOTE_COLORS.map((one) => (
-        <button
-          key={one}
-          type="button"
-          data-color={one}
-          aria-label={texts.canvas.noteColor(one)}
-          aria-pressed={one === (color ?? "yellow")}
-          onClick={() => actions?.colorNote(id, one)}
-        />
-      ))}
-    </NodeToolbar>
-  );
-}
 
 function NoteField({ id, text }: { readonly id: string; readonly text: string }) {
   const actions = useDecor((decor) => decor.actions);

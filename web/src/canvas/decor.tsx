@@ -29,6 +29,7 @@ export interface CanvasActions {
   readonly writeNote: (id: string, text: string | null) => void;
   readonly resizeNote: (id: string, frame: NoteFrame) => void;
   readonly colorNote: (id: string, color: string) => void;
+  readonly colorGroup: (id: string, color: string) => void;
 }
 
 export interface Decor {

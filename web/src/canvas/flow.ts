@@ -6,15 +6,16 @@
 import type { Edge, Node } from "@xyflow/react";
 import type { NodeCatalog, NodeType } from "../model/catalog";
 import {
+  type CanvasGroup,
   type CanvasNote,
   CONTAINER_TYPE,
   type EdgeDefinition,
   type NodeDefinition,
   type Position,
 } from "../model/definition";
-import { edgesOf, nodesOf, notesOf, type WorkflowDocument } from "../model/document";
+import { edgesOf, groupsOf, nodesOf, notesOf, type WorkflowDocument } from "../model/document";
 import { type NodePorts, portsOf } from "../model/ports";
-import { USUAL_SIZE } from "../model/sizes";
+import { BOX_BORDER, EMPTY_BOX, type Size, sizeWith } from "../model/sizes";
 import { innerPort } from "../model/wiring";
 import { texts } from "../texts";
 
@@ -30,6 +31,13 @@ export interface NoteData extends Record<string, unknown> {
   readonly note: CanvasNote;
 }
 
+/** A group: a frame around steps. Where it is follows from where they are (`frames.ts`). */
+export interface FrameData extends Record<string, unknown> {
+  readonly group: CanvasGroup;
+  /** Its steps that are drawn, without those inside of others of them. */
+  readonly members: readonly string[];
+}
+
 export interface WireData extends Record<string, unknown> {
   readonly edge: EdgeDefinition;
   readonly kind: "data" | "control" | "error";
@@ -37,7 +45,8 @@ export interface WireData extends Record<string, unknown> {
 
 export type StepFlowNode = Node<StepData, "step" | "container">;
 export type NoteFlowNode = Node<NoteData, "note">;
-export type FlowNode = StepFlowNode | NoteFlowNode;
+export type FrameFlowNode = Node<FrameData, "frame">;
+export type FlowNode = StepFlowNode | NoteFlowNode | FrameFlowNode;
 export type WireEdge = Edge<WireData, "wire">;
 
 export interface Flow {
@@ -45,10 +54,10 @@ export interface Flow {
   readonly edges: readonly WireEdge[];
 }
 
-const BOX = { top: 48, side: 24, bottom: 24 } as const;
 /** Notes stay below the steps, also when they are selected, which lifts them by 1000. */
 const BELOW = -2000;
-const EMPTY_BOX = { width: 288, height: 152 } as const;
+/** Groups are above notes, and below steps; inside of a container above that. */
+const BEHIND = -1500;
 
 export const sourceHandle = (edge: EdgeDefinition): string => edge.source.port ?? "done";
 export const targetHandle = (edge: EdgeDefinition): string => edge.target.port ?? "trigger";
@@ -84,7 +93,7 @@ export class FlowMapper {
     const byId = new Map(all.map((node) => [node.id, node]));
     const wrapping = new Set(all.flatMap((node) => node.middlewares ?? []));
     const drawn = all.filter((node) => !wrapping.has(node.id));
-    const frames = framesOf(drawn, byId);
+    const frames = framesOf(drawn, byId, (node) => this.sizeOf(node, catalog));
     const made: FlowNode[] = [];
     // A container stands before what is in it: React Flow asks for that.
     for (const node of drawn.toSorted((one, other) => depthOf(one, byId) - depthOf(other, byId))) {
@@ -92,7 +101,18 @@ export class FlowMapper {
       made.push(this.step(node, chain, catalog, byId, frames));
     }
     for (const note of notesOf(document)) made.push(this.note(note));
+    for (const group of groupsOf(document)) {
+      const frame = this.frame(group, byId, drawn);
+      if (frame !== null) made.push(frame);
+    }
     return made;
+  }
+
+  private sizeOf(node: NodeDefinition, catalog: NodeCatalog): Size {
+    const known = this.nodes.get(node.id) as StepFlowNode | undefined;
+    const type = typeOf(node, catalog);
+    const isSame = known?.data.node === node && known.data.type === type;
+    return sizeWith(isSame ? known.data.ports : portsOf(node, type));
   }
 
   private step(
@@ -102,8 +122,7 @@ export class FlowMapper {
     byId: ReadonlyMap<string, NodeDefinition>,
     frames: ReadonlyMap<string, Frame>,
   ): FlowNode {
-    const found = catalog.find(node.type, node.package?.name, node.package?.version);
-    const type = typeof found === "object" ? found : undefined;
+    const type = typeOf(node, catalog);
     const frame = frames.get(node.id);
     const parent = parentOf(node, byId);
     const outer = parent === null ? undefined : frames.get(parent);
@@ -149,6 +168,37 @@ export class FlowMapper {
     };
   }
 
+  /** None without a step that is drawn: there is no place for it. */
+  private frame(
+    group: CanvasGroup,
+    byId: ReadonlyMap<string, NodeDefinition>,
+    drawn: readonly NodeDefinition[],
+  ): FlowNode | null {
+    const ids = new Set(Array.isArray(group.nodes) ? group.nodes : []);
+    const steps = drawn.filter((node) => ids.has(node.id) && !isWithin(node, ids, byId));
+    if (typeof group.id !== "string" || steps.length === 0) return null;
+    const members = steps.map((node) => node.id);
+    const isInBox = steps.some((node) => parentOf(node, byId) !== null);
+    const known = this.nodes.get(group.id) as FrameFlowNode | undefined;
+    const zIndex = isInBox ? 0 : BEHIND;
+    const isSame =
+      known?.data.group === group &&
+      known.zIndex === zIndex &&
+      known.data.members.length === members.length &&
+      members.every((id, place) => id === known.data.members[place]);
+    if (isSame) return known;
+    return {
+      id: group.id,
+      type: "frame",
+      position: { x: 0, y: 0 },
+      data: { group, members },
+      zIndex,
+      // Only the title takes the pointer: behind it are steps and the canvas.
+      style: { pointerEvents: "none" },
+      ariaLabel: texts.canvas.group(group.label, members.length),
+    };
+  }
+
   private mapEdges(document: WorkflowDocument): WireEdge[] {
     const parents = new Map(nodesOf(document).map((node) => [node.id, node.parent]));
     return edgesOf(document).map((edge) => {
@@ -181,6 +231,21 @@ export class FlowMapper {
   }
 }
 
+function typeOf(node: NodeDefinition, catalog: NodeCatalog): NodeType | undefined {
+  const found = catalog.find(node.type, node.package?.name, node.package?.version);
+  return typeof found === "object" ? found : undefined;
+}
+
+function isWithin(
+  node: NodeDefinition,
+  ids: ReadonlySet<string>,
+  byId: ReadonlyMap<string, NodeDefinition>,
+): boolean {
+  const parent = parentOf(node, byId);
+  if (parent === null) return false;
+  return ids.has(parent) || isWithin(byId.get(parent) as NodeDefinition, ids, byId);
+}
+
 export const positionOf = (node: NodeDefinition): Position => node.position ?? { x: 0, y: 0 };
 
 /** The container that a node is drawn in; none for what is inside of itself in the end. */
@@ -211,6 +276,7 @@ function depthOf(node: NodeDefinition, byId: ReadonlyMap<string, NodeDefinition>
 function framesOf(
   drawn: readonly NodeDefinition[],
   byId: ReadonlyMap<string, NodeDefinition>,
+  sizeOf: (node: NodeDefinition) => Size,
 ): Map<string, Frame> {
   const frames = new Map<string, Frame>();
   const boxes = drawn.filter((node) => node.type === CONTAINER_TYPE);
@@ -232,14 +298,15 @@ function framesOf(
       const at = frame?.position ?? positionOf(member);
       left = Math.min(left, at.x);
       top = Math.min(top, at.y);
-      right = Math.max(right, at.x + (frame?.width ?? USUAL_SIZE.width));
-      bottom = Math.max(bottom, at.y + (frame?.height ?? USUAL_SIZE.height));
+      const size = frame ?? sizeOf(member);
+      right = Math.max(right, at.x + size.width);
+      bottom = Math.max(bottom, at.y + size.height);
     }
-    const position = { x: left - BOX.side, y: top - BOX.top };
+    const position = { x: left - BOX_BORDER.side, y: top - BOX_BORDER.top };
     frames.set(box.id, {
       position,
-      width: Math.max(EMPTY_BOX.width, right + BOX.side - position.x),
-      height: Math.max(EMPTY_BOX.height, bottom + BOX.bottom - position.y),
+      width: Math.max(EMPTY_BOX.width, right + BOX_BORDER.side - position.x),
+      height: Math.max(EMPTY_BOX.height, bottom + BOX_BORDER.bottom - position.y),
     });
   }
   return frames;

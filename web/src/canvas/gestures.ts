@@ -12,7 +12,7 @@ export interface Drawn {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-  readonly kind: "step" | "container" | "note";
+  readonly kind: "step" | "container" | "note" | "frame";
 }
 
 export interface Move {

@@ -3,6 +3,7 @@
 import { applyNodeChanges, type EdgeChange, type NodeChange } from "@xyflow/react";
 import { type Dispatch, type SetStateAction, useMemo, useRef } from "react";
 import type { Flow, FlowNode, WireEdge } from "./flow";
+import { carried } from "./frames";
 
 type Change = NodeChange<FlowNode> | EdgeChange<WireEdge>;
 
@@ -32,7 +33,7 @@ export function useSelecting(
     return {
       onNodesChange: (changes: NodeChange<FlowNode>[]): void => {
         const others = changes.filter((change) => change.type !== "select" && change.type !== "remove");
-        if (others.length > 0) setNodes((before) => applyNodeChanges(others, before));
+        if (others.length > 0) setNodes((before) => applyNodeChanges(carried(others, before), before));
         choose(changes);
       },
       onEdgesChange: (changes: EdgeChange<WireEdge>[]): void => choose(changes),

@@ -1,5 +1,7 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useEffect } from "react";
+import type { FlowNode, WireEdge } from "../canvas/flow";
+import { drawnNodes } from "../canvas/gestures";
 import { nodesOf, notesOf } from "../model/document";
 import { USUAL_SIZE } from "../model/sizes";
 import { type CanvasHandle, documentOf, type Point, useSession } from "./session";
@@ -11,7 +13,7 @@ const SLOW = { duration: 200 } as const;
 /** Lets the commands ask the canvas that is drawn around it. */
 export function CanvasBridge() {
   const session = useSession();
-  const flow = useReactFlow();
+  const flow = useReactFlow<FlowNode, WireEdge>();
   const store = useStoreApi();
   useEffect(() => {
     const element = (): Element | null => store.getState().domNode;
@@ -34,7 +36,13 @@ export function CanvasBridge() {
       toFlow: (point) => flow.screenToFlowPosition(point),
       middle: () => ({ x: frame().x + frame().width / 2, y: frame().y + frame().height / 2 }),
       pointer: () => pointer,
-      focus: () => (element() as HTMLElement | null)?.focus(),
+      focus: () => {
+        const pane = element() as HTMLElement | null;
+        if (pane === null) return;
+        pane.tabIndex = -1;
+        pane.focus({ preventScroll: true });
+      },
+      drawn: () => drawnNodes(flow.getNodes()),
       reveal: (id) => {
         const document = documentOf(session);
         const found = [...nodesOf(document), ...notesOf(document)].find((one) => one.id === id);

@@ -13,6 +13,7 @@ import { CanvasBridge } from "./CanvasBridge";
 import { connectBy, moved, reconnect, rename, writeNote } from "./changing";
 import classes from "./editor.module.css";
 import { importFile } from "./files";
+import { colorGroup } from "./grouping";
 import { documentOf, type EditorSession, notify, type Point, useSession } from "./session";
 import { TYPE_DATA } from "./TypeRow";
 
@@ -46,6 +47,7 @@ function actionsOf(session: EditorSession) {
       ),
     colorNote: (id: string, color: string) =>
       actions.edit(did.colorNote, (document) => changeNote(document, id, { color })),
+    colorGroup: (id: string, color: string) => colorGroup(session, id, color),
   };
 }
 
@@ -74,7 +76,10 @@ function onDrop(event: DragEvent, session: EditorSession, catalog: NodeCatalog):
   }
   const [packageName, name] = event.dataTransfer.getData(TYPE_DATA).split(" ");
   const type = catalog.all.find((one) => one.type === name && one.package.name === packageName);
-  if (type !== undefined) addByDrop(session, type, dropPlace(session, event));
+  if (type === undefined) return;
+  addByDrop(session, type, dropPlace(session, event));
+  // The keys of the editor are for the step now, and no longer for the list that it came from.
+  session.canvas.current?.focus();
 }
 
 function onDoubleClick(event: MouseEvent, session: EditorSession): void {

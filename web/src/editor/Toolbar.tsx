@@ -10,7 +10,7 @@ import type { ReactNode } from "react";
 import { redoLabel, undoLabel } from "../model/history";
 import { useEditor } from "../stores/editor";
 import { texts } from "../texts";
-import { tidy } from "./changing";
+import { tidy } from "./arranging";
 import { isMac, wordsOf } from "./chords";
 import type { SaveState } from "./draftKeeper";
 import classes from "./editor.module.css";

@@ -5,8 +5,16 @@ import { edgeId } from "../canvas/flow";
 import type { Drawn, Move } from "../canvas/gestures";
 import { copyNodes, duplicateNodes, pasteNodes } from "../model/clipboard";
 import type { Position } from "../model/definition";
-import { EditError, edgesOf, nodesOf, notesOf, openDocument, type WorkflowDocument } from "../model/document";
-import { changeNote, removeNote } from "../model/edits/canvas";
+import {
+  EditError,
+  edgesOf,
+  groupsOf,
+  nodesOf,
+  notesOf,
+  openDocument,
+  type WorkflowDocument,
+} from "../model/document";
+import { changeGroup, changeNote, removeGroup, removeNote } from "../model/edits/canvas";
 import { connect, disconnect } from "../model/edits/edges";
 import {
   addMiddleware,
@@ -17,7 +25,6 @@ import {
   setParent,
 } from "../model/edits/nodes";
 import { isParent, JsonTextError, nodeAt } from "../model/json/tree";
-import { GRID } from "../model/sizes";
 import { endAt, Wiring } from "../model/wiring";
 import { texts } from "../texts";
 import { containerAt, newId } from "./adding";
@@ -29,16 +36,20 @@ import { type Direction, neighbourOf, reachOf } from "./walking";
 const words = texts.editor;
 
 export function deleteChosen(session: EditorSession, heals: boolean): void {
-  const { nodes, notes, edges } = chosen(session);
-  const count = nodes.length + notes.length + edges.size;
+  const { nodes, notes, groups, edges } = chosen(session);
+  const count = nodes.length + notes.length + groups.length + edges.size;
   if (count === 0 || isReadOnly(session)) return;
   const label =
     nodes.length === 1 && count === 1
       ? words.did.deleteStep(nodes[0]?.label ?? nodes[0]?.type ?? "")
-      : words.did.delete(count);
+      : groups.length === count
+        ? words.did.ungroup
+        : words.did.delete(count);
   session.editor.actions.edit(label, (before) => {
     const wiring = new Wiring(before, session.catalog());
     let document = disconnect(before, edges);
+    // Its steps stay: a group is only a frame around them.
+    for (const group of groups) document = removeGroup(document, group.id);
     document = removeNodes(
       document,
       nodes.map((node) => node.id),
@@ -64,16 +75,19 @@ export function toggleDisabled(session: EditorSession): void {
 }
 
 export function startNaming(session: EditorSession): void {
-  const { nodes, notes } = chosen(session);
-  const id = nodes[0]?.id ?? notes[0];
-  if (id !== undefined && nodes.length + notes.length === 1 && !isReadOnly(session))
+  const { nodes, notes, groups } = chosen(session);
+  const id = nodes[0]?.id ?? notes[0] ?? groups[0]?.id;
+  if (id !== undefined && nodes.length + notes.length + groups.length === 1 && !isReadOnly(session))
     session.decor.setState({ naming: id });
 }
 
 export function rename(session: EditorSession, id: string, label: string | null): void {
   session.decor.setState({ naming: null });
+  const isGroup = groupsOf(documentOf(session)).some((group) => group.id === id);
   if (label !== null)
-    session.editor.actions.edit(words.did.rename, (document) => renameNode(document, id, label));
+    session.editor.actions.edit(words.did.rename, (document) =>
+      isGroup ? changeGroup(document, id, { label }) : renameNode(document, id, label),
+    );
   session.canvas.current?.focus();
 }
 
@@ -210,19 +224,6 @@ function dropped(session: EditorSession, id: string, move: Move): void {
   }
 }
 
-export function nudge(session: EditorSession, direction: Direction): void {
-  const { nodes } = chosen(session);
-  if (nodes.length === 0 || isReadOnly(session)) return;
-  const by = { left: [-GRID, 0], right: [GRID, 0], up: [0, -GRID], down: [0, GRID] }[direction];
-  const positions = new Map(
-    nodes.map((node) => [
-      node.id,
-      { x: (node.position?.x ?? 0) + (by[0] ?? 0), y: (node.position?.y ?? 0) + (by[1] ?? 0) },
-    ]),
-  );
-  session.editor.actions.edit(words.did.move, (document) => moveNodes(document, positions));
-}
-
 export function walk(session: EditorSession, direction: Direction): void {
   const from = chosen(session).nodes.at(-1)?.id ?? null;
   const next = neighbourOf(documentOf(session), from, direction);
@@ -241,13 +242,6 @@ export function selectAll(session: EditorSession): void {
   session.editor.actions.select([
     ...nodesOf(document).map((node) => node.id),
     ...notesOf(document).map((note) => note.id),
+    ...groupsOf(document).map((group) => group.id),
   ]);
-}
-
-/** Give all steps new positions. */
-export async function tidy(session: EditorSession): Promise<void> {
-  if (isReadOnly(session)) return;
-  const { layoutDocument } = await loadLayout();
-  session.editor.actions.edit(words.did.tidy, (document) => moveNodes(document, layoutDocument(document)));
-  session.canvas.current?.fit();
 }

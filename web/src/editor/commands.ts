@@ -1,24 +1,25 @@
 /** Everything that can be done, once: the keys, the menus, the list of shortcuts and the palette read it from here. */
 
+import { ALIGNMENTS, AXES } from "../model/aligning";
 import { texts } from "../texts";
 import { addNoteAt } from "./adding";
+import { align, boxesOf, distribute, nudge, tidy } from "./arranging";
 import {
   copyChosen,
   deleteChosen,
   duplicateChosen,
-  nudge,
   pasteText,
   selectAll,
   selectReach,
   startNaming,
-  tidy,
   toggleDisabled,
   walk,
 } from "./changing";
 import { readClipboard, writeClipboard } from "./clipboardAccess";
 import { DOCK_TABS } from "./dockTabs";
+import { groupChosen, groupsOfChosen, ungroupChosen } from "./grouping";
 import { run, runToHere, save } from "./running";
-import { chosen, chosenStep } from "./selection";
+import { chosen, chosenStep, chosenSteps } from "./selection";
 import { type EditorSession, isReadOnly, notify, openDock } from "./session";
 
 export type CommandGroup = "add" | "edit" | "select" | "run" | "view";
@@ -30,8 +31,8 @@ export interface Command {
   readonly keys: readonly string[];
   /** It changes the document: not there when it is read-only. */
   readonly isEdit: boolean;
-  /** It is in the menu of the canvas. */
-  readonly inMenu?: boolean;
+  /** It is in the menu of the canvas; `row`: as one of a row of icons. */
+  readonly inMenu?: boolean | "row";
   /** Keys that the browser handles by itself, with an event that the editor listens to. */
   readonly isNative?: boolean;
   readonly when?: (session: EditorSession) => boolean;
@@ -41,6 +42,7 @@ export interface Command {
 const words = texts.editor.commands;
 const hasChosen = (session: EditorSession): boolean => session.editor.getState().selection.size > 0;
 const hasNodes = (session: EditorSession): boolean => chosen(session).nodes.length > 0;
+const hasSteps = (session: EditorSession): boolean => chosenSteps(session).length > 0;
 const hasStep = (session: EditorSession): boolean => chosenStep(session) !== null;
 
 export function openQuickAdd(session: EditorSession): void {
@@ -72,6 +74,9 @@ function note(session: EditorSession): void {
 const edit = { group: "edit", isEdit: true } as const;
 const select = { group: "select", isEdit: false } as const;
 const view = { group: "view", isEdit: false } as const;
+
+/** As in the keys for games: A and D are beside each other, W and S above. H and V are the two middles. */
+const ALIGN_KEYS = { left: "A", right: "D", top: "W", bottom: "S", centre: "H", middle: "V" } as const;
 
 export const COMMANDS: readonly Command[] = [
   {
@@ -190,12 +195,48 @@ export const COMMANDS: readonly Command[] = [
     inMenu: true,
     run: (session) => void tidy(session),
   },
+  {
+    ...edit,
+    id: "group",
+    label: words.group,
+    keys: ["Mod+G"],
+    inMenu: true,
+    when: hasSteps,
+    run: groupChosen,
+  },
+  {
+    ...edit,
+    id: "ungroup",
+    label: words.ungroup,
+    keys: ["Mod+Shift+G"],
+    inMenu: true,
+    when: (session) => groupsOfChosen(session).length > 0,
+    run: ungroupChosen,
+  },
+  ...ALIGNMENTS.map((to) => ({
+    ...edit,
+    id: `align-${to}`,
+    label: words.align[to],
+    keys: [`Alt+Shift+${ALIGN_KEYS[to]}`],
+    inMenu: "row" as const,
+    when: (session: EditorSession) => boxesOf(session).length > 1,
+    run: (session: EditorSession) => align(session, to),
+  })),
+  ...AXES.map((axis) => ({
+    ...edit,
+    id: `distribute-${axis}`,
+    label: words.distribute[axis],
+    keys: [`Alt+Shift+${axis === "across" ? "X" : "Y"}`],
+    inMenu: "row" as const,
+    when: (session: EditorSession) => boxesOf(session).length > 2,
+    run: (session: EditorSession) => distribute(session, axis),
+  })),
   ...(["left", "right", "up", "down"] as const).map((way) => ({
     ...edit,
     id: `nudge-${way}`,
     label: words.nudge[way],
     keys: [`Alt+Shift+${arrowOf(way)}`],
-    when: hasNodes,
+    when: (session: EditorSession) => hasSteps(session) || chosen(session).notes.length > 0,
     run: (session: EditorSession) => nudge(session, way),
   })),
   ...(["left", "right", "up", "down"] as const).map((way) => ({

@@ -1,13 +1,14 @@
 /** What is selected, by what it is. */
 
 import { edgeId } from "../canvas/flow";
-import type { NodeDefinition } from "../model/definition";
-import { edgesOf, nodesOf, notesOf } from "../model/document";
+import type { CanvasGroup, NodeDefinition } from "../model/definition";
+import { edgesOf, groupsOf, nodesOf, notesOf } from "../model/document";
 import { documentOf, type EditorSession } from "./session";
 
 export interface Chosen {
   readonly nodes: readonly NodeDefinition[];
   readonly notes: readonly string[];
+  readonly groups: readonly CanvasGroup[];
   /** Places in the list of edges. */
   readonly edges: ReadonlySet<number>;
 }
@@ -24,8 +25,16 @@ export function chosen(session: EditorSession): Chosen {
     notes: notesOf(document)
       .filter((note) => selection.has(note.id))
       .map((note) => note.id),
+    groups: groupsOf(document).filter((group) => selection.has(group.id)),
     edges,
   };
+}
+
+/** The steps that are selected, by themselves or with their group. */
+export function chosenSteps(session: EditorSession): readonly NodeDefinition[] {
+  const { nodes, groups } = chosen(session);
+  const ids = new Set([...nodes.map((node) => node.id), ...groups.flatMap((group) => group.nodes)]);
+  return nodesOf(documentOf(session)).filter((node) => ids.has(node.id));
 }
 
 /** The one step that is selected; null if it is none or several. */

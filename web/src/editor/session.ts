@@ -3,6 +3,7 @@
 import { createContext, useContext } from "react";
 import { createStore, type StoreApi, useStore } from "zustand";
 import { createDecor, type DecorStore } from "../canvas/decor";
+import type { Drawn } from "../canvas/gestures";
 import type { NodeCatalog } from "../model/catalog";
 import type { Position } from "../model/definition";
 import type { WorkflowDocument } from "../model/document";
@@ -66,6 +67,8 @@ export interface CanvasHandle {
   /** Where the pointer is, if it is over the canvas. */
   pointer(): Point | null;
   focus(): void;
+  /** What is drawn, with its places and sizes. */
+  drawn(): readonly Drawn[];
 }
 
 export interface Permissions {

@@ -1,11 +1,12 @@
 import { useMemo } from "react";
 import { edgeId } from "../canvas/flow";
 import type { NodeCatalog } from "../model/catalog";
-import { edgesOf, nodesOf, notesOf } from "../model/document";
+import { edgesOf, groupsOf, nodesOf, notesOf } from "../model/document";
 import type { Problem } from "../model/validation/problems";
 import { useDocument, useEditor } from "../stores/editor";
 import { InspectorContext, type InspectorHost } from "./context";
 import { EdgeInspector } from "./EdgeInspector";
+import { GroupInspector } from "./GroupInspector";
 import classes from "./inspector.module.css";
 import { ManyInspector } from "./ManyInspector";
 import { NoteInspector } from "./NoteInspector";
@@ -49,6 +50,7 @@ function Selected() {
   // Another thing is another form: what was typed for one never goes to the next.
   if (nodesOf(document).some((node) => node.id === id)) return <StepInspector key={id} id={id} />;
   if (notesOf(document).some((note) => note.id === id)) return <NoteInspector key={id} id={id} />;
+  if (groupsOf(document).some((group) => group.id === id)) return <GroupInspector key={id} id={id} />;
   const edge = edgesOf(document).findIndex((one) => edgeId(one) === id);
   return edge < 0 ? <WorkflowInspector /> : <EdgeInspector key={id} place={edge} />;
 }

@@ -1,6 +1,6 @@
 import { edgeId } from "../canvas/flow";
-import { edgesOf, nodesOf, notesOf, type WorkflowDocument } from "../model/document";
-import { removeNote } from "../model/edits/canvas";
+import { edgesOf, groupsOf, nodesOf, notesOf, type WorkflowDocument } from "../model/document";
+import { removeGroup, removeNote } from "../model/edits/canvas";
 import { disconnect } from "../model/edits/edges";
 import { removeNodes } from "../model/edits/nodes";
 
@@ -14,5 +14,6 @@ export function withoutAll(document: WorkflowDocument, ids: ReadonlySet<string>)
     nodesOf(edited).flatMap((node) => (ids.has(node.id) ? [node.id] : [])),
   );
   for (const note of notesOf(edited)) if (ids.has(note.id)) edited = removeNote(edited, note.id);
+  for (const group of groupsOf(edited)) if (ids.has(group.id)) edited = removeGroup(edited, group.id);
   return edited;
 }

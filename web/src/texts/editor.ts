@@ -4,6 +4,7 @@ const steps = (count: number): string => (count === 1 ? "1 step" : `${count} ste
 
 export const editor = {
   untitled: "Untitled workflow",
+  newGroup: (number: number): string => `Group ${number}`,
   nav: { back: "All workflows" },
   /** What was done: the labels of undo and redo. */
   did: {
@@ -26,6 +27,11 @@ export const editor = {
     move: "move",
     wrap: "wrap a step",
     tidy: "tidy up",
+    align: "align",
+    distribute: "distribute",
+    group: "group",
+    ungroup: "ungroup",
+    colorGroup: "colour a group",
     import: "import",
   },
   commands: {
@@ -43,6 +49,18 @@ export const editor = {
     undo: "Undo",
     redo: "Redo",
     tidy: "Tidy up",
+    align: {
+      left: "Align left",
+      centre: "Align centres",
+      right: "Align right",
+      top: "Align top",
+      middle: "Align middles",
+      bottom: "Align bottom",
+    },
+    distribute: { across: "Distribute horizontally", down: "Distribute vertically" },
+    arrange: "Align and distribute",
+    group: "Group",
+    ungroup: "Ungroup",
     nudge: { left: "Move left", right: "Move right", up: "Move up", down: "Move down" },
     walk: {
       left: "Go to the step before",
@@ -250,7 +268,7 @@ export const editor = {
     kinds: { added: "Added", removed: "Removed", changed: "Changed", moved: "Moved" },
     edges: (added: number, removed: number): string => `Wires: ${added} added, ${removed} removed`,
     settings: "Workflow settings",
-    notes: "Notes on the canvas have changed",
+    notes: "Notes or groups on the canvas have changed",
     nothing: "—",
   },
   shortcuts: {

@@ -102,6 +102,10 @@ export const frame = {
     notePlaceholder: "Write a note. **Markdown** works.",
     emptyNote: "Double-click to write",
     noteColor: (color: string): string => `Make the note ${color}`,
+    group: (label: string, count: number): string =>
+      `Group ${label}, ${count === 1 ? "1 step" : `${count} steps`}`,
+    groupName: "Name of the group",
+    groupColor: (color: string): string => `Make the group ${color}`,
     wire: {
       connects: (port: string): string => `Connect to ${port}`,
       replaces: (port: string): string => `Connect to ${port}, in place of the wire there`,

@@ -83,6 +83,15 @@ export const inspectorTexts = {
     color: { title: "Colour", description: "Of the note on the canvas." },
     remove: "Delete note",
   },
+  group: {
+    title: "Group",
+    label: { title: "Name", description: "The title of the frame on the canvas. Runs do not read it." },
+    color: { title: "Colour", description: "Of the frame on the canvas." },
+    colorNames: { yellow: "Yellow", blue: "Blue", green: "Green", red: "Red", gray: "Grey" },
+    steps: "Steps",
+    leave: (label: string): string => `Take ${label} out of the group`,
+    ungroup: "Ungroup",
+  },
   many: {
     title: (count: number): string => `${count} selected`,
     enable: "Enable steps",

@@ -7,6 +7,7 @@ import {
   groupsOf,
   notesOf,
   removeAt,
+  removeWhere,
   setAt,
   valueAt,
   type WorkflowDocument,
@@ -47,6 +48,25 @@ export function changeGroup(
   change: Partial<CanvasGroup>,
 ): WorkflowDocument {
   return changed(document, "groups", placeIn(groupsOf(document), id), change as unknown as JsonFields);
+}
+
+/** A frame around these nodes. A node is in one group at most: those that it was in before lose it. */
+export function groupNodes(document: WorkflowDocument, group: CanvasGroup): WorkflowDocument {
+  return addGroup(leaveGroups(document, new Set(group.nodes)), group);
+}
+
+/** Take nodes out of their groups. A group that has none left goes. */
+export function leaveGroups(document: WorkflowDocument, ids: ReadonlySet<string>): WorkflowDocument {
+  let edited = document;
+  for (const { id, nodes } of groupsOf(document)) {
+    if (!nodes.some((node) => ids.has(node))) continue;
+    edited = nodes.every((node) => ids.has(node))
+      ? removeGroup(edited, id)
+      : removeWhere<string>(edited, [EDITOR_KEY, "groups", placeIn(groupsOf(edited), id), "nodes"], (node) =>
+          ids.has(node),
+        );
+  }
+  return edited;
 }
 
 export function removeGroup(document: WorkflowDocument, id: string): WorkflowDocument {

@@ -1,18 +1,11 @@
 /** Edits of nodes. Each takes a document and gives another one; ids are given by the caller. */
 
 import { compilePath } from "../bindings";
-import {
-  CONTAINER_TYPE,
-  EDITOR_KEY,
-  type EdgeDefinition,
-  type NodeDefinition,
-  type Position,
-} from "../definition";
+import { CONTAINER_TYPE, type EdgeDefinition, type NodeDefinition, type Position } from "../definition";
 import {
   appendAt,
   EditError,
   edgesOf,
-  groupsOf,
   nodesOf,
   placeOfNode,
   removeAt,
@@ -23,6 +16,7 @@ import {
   type WorkflowDocument,
 } from "../document";
 import type { Json, JsonFields, JsonPath } from "../json/tree";
+import { leaveGroups } from "./canvas";
 
 export interface NewNode {
   readonly id: string;
@@ -108,10 +102,7 @@ function withoutReferences(document: WorkflowDocument, gone: ReadonlySet<string>
     const source = (output as unknown as { source?: { node?: string } } | null)?.source?.node;
     if (source !== undefined && gone.has(source)) edited = removeAt(edited, ["outputs", name]);
   }
-  groupsOf(document).forEach((_, place) => {
-    edited = removeWhere<string>(edited, [EDITOR_KEY, "groups", place, "nodes"], (id) => gone.has(id));
-  });
-  return edited;
+  return leaveGroups(edited, gone);
 }
 
 type Bridge = { source: JsonFields; target: JsonFields };
