@@ -163,8 +163,18 @@ def test_a_workflow_gets_an_input_and_a_schedule(expressions: Inspecting) -> Non
     inspector.get_by_role("combobox", name="Schedule").click()
     page.get_by_role("option", name="Each night at 3:00").click()
     expect(inspector.get_by_role("textbox", name="Cron expression")).to_have_value("0 3 * * *")
+    # A time zone is searched by its words; one that the browser does not know stays as it is typed.
+    zone = inspector.get_by_role("combobox", name="Time zone")
+    zone.fill("new york")
+    page.get_by_role("option", name="America/New_York").click()
+    expect(zone).to_have_value("America/New_York")
     assert expressions.barriers() == []
     expressions.save()
     document = json.loads(expressions.draft())
     assert list(document["inputs"]) == ["city", "name"]
-    assert document["triggers"] == [{"type": "cron", "expression": "0 3 * * *"}]
+    trigger = {"type": "cron", "expression": "0 3 * * *", "timeZone": "America/New_York"}
+    assert document["triggers"] == [trigger]
+    zone.fill("Mars/Base")
+    zone.press("Tab")
+    expect(inspector.get_by_text("This browser does not know this time zone")).to_be_visible()
+    expect(zone).to_have_value("Mars/Base")

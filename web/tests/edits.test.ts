@@ -145,7 +145,7 @@ describe("nodes and edges", () => {
   });
 
   test("a bound list is filled up to its index", () => {
-    const document = openDocument('{"nodes":[{"id":"a","parameters":{"l":[1]}}]}');
+    const document = openDocument('{"nodes":[{"id":"a","type":"t","parameters":{"l":[1]}}]}');
     expect(nodeOf(setBound(document, "a", "parameters.l.3", 9), "a").parameters).toEqual({
       l: [1, null, null, 9],
     });

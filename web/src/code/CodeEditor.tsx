@@ -25,6 +25,8 @@ export interface CodeEditorProps {
   readonly isSingleLine?: boolean;
   readonly minLines?: number;
   readonly maxLines?: number;
+  /** As high as what is around it, whatever its text. */
+  readonly fills?: boolean;
   readonly hasLineNumbers?: boolean;
   readonly hasFocus?: boolean;
   readonly placeholder?: string | undefined;

@@ -120,15 +120,26 @@ export default function EditorHost(props: CodeEditorProps) {
     made.dispatch(setDiagnostics(made.state, found));
   }, [marks]);
 
-  return <div ref={place} className={classes.host} data-invalid={isInvalid || undefined} />;
+  return (
+    <div
+      ref={place}
+      className={classes.host}
+      data-invalid={isInvalid || undefined}
+      data-fills={props.fills || undefined}
+    />
+  );
 }
 
 function basics(latest: Latest): Extension[] {
-  const { isSingleLine = false, minLines = 1, maxLines = 18, hasLineNumbers } = latest.current;
-  const size = EditorView.theme({
-    ".cm-scroller": { maxHeight: `${maxLines * LINE + PADDING}px` },
-    ".cm-content, .cm-gutter": { minHeight: `${minLines * LINE + PADDING - 2}px` },
-  });
+  const { isSingleLine = false, minLines = 1, maxLines = 18, fills = false, hasLineNumbers } = latest.current;
+  const size = EditorView.theme(
+    fills
+      ? { "&": { height: "100%" } }
+      : {
+          ".cm-scroller": { maxHeight: `${maxLines * LINE + PADDING}px` },
+          ".cm-content, .cm-gutter": { minHeight: `${minLines * LINE + PADDING - 2}px` },
+        },
+  );
   return [
     EditorView.cspNonce.of(takeNonce()),
     codeTheme,

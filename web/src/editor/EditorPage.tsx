@@ -5,7 +5,6 @@ import { useCatalog } from "../api/workflows";
 import frame from "../app/frame.module.css";
 import { may } from "../app/rights";
 import { useSession } from "../app/session";
-import { isDrawable, openDocument } from "../model/document";
 import { texts } from "../texts";
 import { EditorShell } from "./EditorShell";
 import { EditorSkeleton } from "./EditorSkeleton";
@@ -65,8 +64,6 @@ export function EditorPage() {
     );
   }
   if (opening.data === undefined || catalog.data === undefined || session === null) return <EditorSkeleton />;
-  if (!isDrawable(openDocument(opening.data.text)))
-    return <Missing title={missing.notDrawable} hint={missing.notDrawableHint} />;
   return (
     <EditorShell
       key={`${workflowId} ${search.version ?? "newest"} ${opening.dataUpdatedAt}`}

@@ -5,6 +5,7 @@ import { useEffect } from "react";
 import { createPortal } from "react-dom";
 import { useStore } from "zustand";
 import type { NodeCatalog } from "../model/catalog";
+import { isDrawable } from "../model/document";
 import { EditorContext } from "../stores/editor";
 import { RunProvider } from "../stores/run";
 import { tick } from "../tour/tour";
@@ -23,6 +24,7 @@ import { QuickAddPopup } from "./QuickAdd";
 import { Regions } from "./Regions";
 import { lastRunOf } from "./requests";
 import { openDock, SessionContext } from "./session";
+import { TextView } from "./TextView";
 import { Toolbar } from "./Toolbar";
 import { useAddress } from "./useAddress";
 import { useEdited } from "./useEdited";
@@ -64,6 +66,8 @@ export function EditorShell({ workflowId, opening, catalog, search, mayEdit, may
   const saveKind = useStore(session.ui, (state) => state.save.kind);
   const isKnown = opening.revision + opening.version > 0 || saveKind === "saved";
   usePins(session, isKnown);
+  const isDrawn = useStore(session.editor, (state) => isDrawable(state.history.present));
+  const isText = useStore(session.ui, (state) => state.asText) || !isDrawn;
   const lastRun = useQuery({
     queryKey: ["runs", "last", workflowId],
     queryFn: () => lastRunOf(workflowId),
@@ -94,7 +98,9 @@ export function EditorShell({ workflowId, opening, catalog, search, mayEdit, may
               onOverwrite={() => void overwrite()}
               onReload={() => void reload()}
             />
-            {compared === null ? (
+            {compared === null && isText ? (
+              <TextView />
+            ) : compared === null ? (
               <Regions catalog={catalog} control={control} lastRunId={runId ?? lastRun.data ?? null} />
             ) : (
               <Comparison states={compared} catalog={catalog} onClose={() => compare(null)} />

@@ -1,7 +1,7 @@
 import { ActionIcon, Menu } from "@mantine/core";
 import { IconDots } from "@tabler/icons-react";
 import { useNavigate } from "@tanstack/react-router";
-import { textOf } from "../model/document";
+import { isDrawable, textOf } from "../model/document";
 import { useEditor } from "../stores/editor";
 import { texts } from "../texts";
 import { newId } from "./adding";
@@ -9,7 +9,7 @@ import { copyOf } from "./copies";
 import { chooseFile, downloadDocument, importFile } from "./files";
 import { createDraft } from "./requests";
 import { messageOf } from "./running";
-import { documentOf, notify, useSession } from "./session";
+import { documentOf, notify, useSession, useUi } from "./session";
 
 const words = texts.editor.toolbar;
 
@@ -18,6 +18,8 @@ export function MoreMenu() {
   const session = useSession();
   const navigate = useNavigate();
   const isReadOnly = useEditor((state) => state.isReadOnly);
+  const isDrawn = useEditor((state) => isDrawable(state.history.present));
+  const asText = useUi((state) => state.asText);
   const duplicate = async (): Promise<void> => {
     try {
       const id = await createDraft(copyOf(textOf(documentOf(session)), newId));
@@ -44,6 +46,11 @@ export function MoreMenu() {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Item onClick={open("versions")}>{words.versions}</Menu.Item>
+        {isDrawn && (
+          <Menu.Item onClick={() => session.ui.setState({ asText: !asText })}>
+            {asText ? texts.editor.asText.draw : texts.editor.asText.open}
+          </Menu.Item>
+        )}
         <Menu.Divider />
         <Menu.Item onClick={() => downloadDocument(documentOf(session))}>{words.exportFile}</Menu.Item>
         <Menu.Item onClick={() => void copyJson()}>{words.exportCopy}</Menu.Item>

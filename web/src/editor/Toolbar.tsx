@@ -7,6 +7,7 @@ import {
   IconLayoutDistributeVertical,
 } from "@tabler/icons-react";
 import type { ReactNode } from "react";
+import { isDrawable } from "../model/document";
 import { redoLabel, undoLabel } from "../model/history";
 import { useEditor } from "../stores/editor";
 import { texts } from "../texts";
@@ -95,6 +96,8 @@ function ProblemCount({ onOpen }: { readonly onOpen: () => void }) {
 export function Toolbar({ onProblems }: { readonly onProblems: () => void }) {
   const session = useSession();
   const isReadOnly = useEditor((state) => state.isReadOnly);
+  const asText = useUi((state) => state.asText);
+  const isText = useEditor((state) => !isDrawable(state.history.present)) || asText;
   return (
     <div className={classes.toolbar} role="toolbar" aria-label={words.label}>
       <WorkflowName />
@@ -104,9 +107,11 @@ export function Toolbar({ onProblems }: { readonly onProblems: () => void }) {
         <>
           <ProblemCount onOpen={onProblems} />
           <History />
-          <Tool label={words.tidy} keys="Alt+Shift+L" onClick={() => void tidy(session)}>
-            <IconLayoutDistributeVertical size={16} stroke={1.75} />
-          </Tool>
+          {!isText && (
+            <Tool label={words.tidy} keys="Alt+Shift+L" onClick={() => void tidy(session)}>
+              <IconLayoutDistributeVertical size={16} stroke={1.75} />
+            </Tool>
+          )}
           <PublishButton />
         </>
       )}

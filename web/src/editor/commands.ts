@@ -4,6 +4,7 @@ import { ALIGNMENTS, AXES } from "../model/aligning";
 import { texts } from "../texts";
 import { addNoteAt } from "./adding";
 import { align, boxesOf, distribute, nudge, tidy } from "./arranging";
+import { isAsText } from "./asText";
 import {
   copyChosen,
   deleteChosen,
@@ -341,6 +342,13 @@ export const COMMANDS: readonly Command[] = [
   ),
   {
     ...view,
+    id: "as-text",
+    label: texts.editor.asText.open,
+    keys: ["Alt+Shift+J"],
+    run: (session) => session.ui.setState(({ asText }) => ({ asText: !asText, menu: null })),
+  },
+  {
+    ...view,
     id: "shortcuts",
     label: words.shortcuts,
     keys: ["?"],
@@ -362,8 +370,12 @@ function openInspector(session: EditorSession): void {
   session.ui.setState({ field: "" });
 }
 
+/** What is there beside the canvas, too: the rest needs it. */
+const BESIDE = new Set(["undo", "redo", "run", "save", "as-text", "shortcuts"]);
+
 /** Whether a command is there just now. */
 export function isAvailable(command: Command, session: EditorSession): boolean {
+  if (!BESIDE.has(command.id) && isAsText(session)) return false;
   if (command.isEdit && isReadOnly(session)) return false;
   return command.when?.(session) ?? true;
 }

@@ -50,6 +50,8 @@ export interface UiState {
   readonly tab: string;
   /** How often the dock was asked for: each time it opens. */
   readonly dockAsked: number;
+  /** The workflow is edited as JSON. */
+  readonly asText: boolean;
   /** The field of the selected step that is to be shown. */
   readonly field: string | null;
 }
@@ -101,6 +103,7 @@ export const START: UiState = {
   isStarting: false,
   tab: "problems",
   dockAsked: 0,
+  asText: false,
   field: null,
 };
 

@@ -2,7 +2,7 @@
 
 import { useEffect } from "react";
 import type { NodeCatalog } from "../model/catalog";
-import { nodesOf, textOf } from "../model/document";
+import { isDrawable, nodesOf, textOf } from "../model/document";
 import { validate } from "../model/validation/validate";
 import { countByNode, type FoundProblem, joined } from "./problemPlaces";
 import { validateOnServer } from "./requests";
@@ -20,7 +20,7 @@ export function useProblems(session: EditorSession, catalog: NodeCatalog): void 
     const tell = (): void => {
       const document = documentOf(session);
       // An empty canvas says itself what to do.
-      const isEmpty = nodesOf(document).length === 0;
+      const isEmpty = isDrawable(document) && nodesOf(document).length === 0;
       const problems = isEmpty ? [] : joined(validate(document, catalog), server);
       session.ui.setState({ problems });
       session.decor.setState({ problems: countByNode(problems, document) });

@@ -7,6 +7,7 @@ import { NumberControl, SliderControl } from "./controls/NumberControls";
 import { PairsControl } from "./controls/PairsControl";
 import { FileControl, SecretControl, SecretNameControl, WorkflowControl } from "./controls/ReferenceControls";
 import { ColorControl, DateControl, StringControl, TextControl } from "./controls/TextControls";
+import { TimeZoneControl } from "./controls/TimeZoneControl";
 import type { Control, Field } from "./fields";
 
 export interface ControlProps {
@@ -60,6 +61,8 @@ export function ControlSwitch({ control, whole, ...props }: WholeProps & { reado
       return <DateControl {...props} type="datetime-local" />;
     case "time":
       return <DateControl {...props} type="time" />;
+    case "timeZone":
+      return <TimeZoneControl {...props} />;
     case "color":
       return <ColorControl {...props} />;
     case "condition":

@@ -43,6 +43,7 @@ export const CONTROLS = [
   "datetime",
   "time",
   "color",
+  "timeZone",
   "condition",
   "secretName",
   "workflow",
@@ -362,6 +363,7 @@ function fits(field: Field, value: Json): boolean {
     case "datetime":
     case "time":
     case "color":
+    case "timeZone":
     case "condition":
     case "secretName":
     case "workflow":

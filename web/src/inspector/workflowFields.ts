@@ -127,7 +127,7 @@ const OWN: Readonly<Record<TriggerType, JsonFields>> = {
   manual: {},
   cron: {
     expression: field(words.cron, { type: "string" }),
-    timeZone: field(words.timeZone, { type: "string", default: "UTC" }),
+    timeZone: field(words.timeZone, { type: "string", default: "UTC", "x-control": "timeZone" }),
     overlap: choice(words.overlap, words.overlaps, "allow"),
     catchUp: choice(words.catchUp, words.catchUps, "last"),
     maxCatchUp: field(words.maxCatchUp, { type: "integer", minimum: 1, maximum: 1_000, default: 100 }),

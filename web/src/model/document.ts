@@ -51,20 +51,64 @@ export function valueAt(document: WorkflowDocument, path: JsonPath): Json | unde
   return node === undefined ? undefined : plainOf(node);
 }
 
-/**
- * Whether the document can be shown on a canvas: its nodes and edges are there and have names. Whatever else may be
- * wrong with it, the edits work; a document that is not even that is edited as text.
- */
-export function isDrawable(document: WorkflowDocument): boolean {
-  const root = plainOf(document.root);
-  if (!isFields(root)) return false;
-  const { nodes = [], edges = [] } = root;
-  const isNode = (node: Json): boolean =>
-    isFields(node) && typeof node.id === "string" && typeof node.type === "string";
-  const isEnd = (end: Json | undefined): boolean => isFields(end) && typeof end.node === "string";
-  const isEdge = (edge: Json): boolean => isFields(edge) && isEnd(edge.source) && isEnd(edge.target);
-  return Array.isArray(nodes) && nodes.every(isNode) && Array.isArray(edges) && edges.every(isEdge);
+/** Why a document cannot be drawn, and where. */
+export interface DrawingProblem {
+  readonly path: JsonPath;
+  readonly message: string;
 }
+
+const drawings = new WeakMap<JsonNode, DrawingProblem | null>();
+
+/**
+ * What keeps the document from being shown on a canvas: its nodes and edges are there and have names. Whatever else may
+ * be wrong with it, the edits work; a document that is not even that is edited as text.
+ */
+export function drawingProblem({ root }: WorkflowDocument): DrawingProblem | null {
+  const known = drawings.get(root);
+  if (known !== undefined) return known;
+  const found = problemIn(plainOf(root));
+  drawings.set(root, found);
+  return found;
+}
+
+export const isDrawable = (document: WorkflowDocument): boolean => drawingProblem(document) === null;
+
+function problemIn(root: Json): DrawingProblem | null {
+  if (!isFields(root)) return { path: [], message: "A workflow is an object" };
+  for (const list of ["nodes", "edges"] as const) {
+    const items = root[list];
+    if (items === undefined) continue;
+    if (!Array.isArray(items)) return { path: [list], message: `\`${list}\` is no list` };
+    for (const [place, item] of items.entries()) {
+      const found = list === "nodes" ? nodeProblem(item as Json) : edgeProblem(item as Json);
+      if (found !== null) return { path: [list, place, ...found.path], message: found.message };
+    }
+  }
+  return null;
+}
+
+function nodeProblem(node: Json): DrawingProblem | null {
+  if (!isFields(node)) return { path: [], message: "A node is an object" };
+  for (const field of ["id", "type"])
+    if (typeof node[field] !== "string") return misfit(node, field, `A node needs \`${field}\`, as a text`);
+  return null;
+}
+
+function edgeProblem(edge: Json): DrawingProblem | null {
+  if (!isFields(edge)) return { path: [], message: "An edge is an object" };
+  for (const side of ["source", "target"]) {
+    const end = edge[side];
+    if (!isFields(end) || typeof end.node !== "string")
+      return misfit(edge, side, `An edge needs \`${side}\` with the id of a node`);
+  }
+  return null;
+}
+
+/** At the field if it is there, else at what lacks it. */
+const misfit = (holder: JsonFields, field: string, message: string): DrawingProblem => ({
+  path: Object.hasOwn(holder, field) ? [field] : [],
+  message,
+});
 
 const isFields = (value: Json | undefined): value is JsonFields =>
   value !== null && typeof value === "object" && !Array.isArray(value);
@@ -74,13 +118,13 @@ function listAt<T>(document: WorkflowDocument, path: JsonPath): readonly T[] {
   return Array.isArray(value) ? (value as unknown as readonly T[]) : [];
 }
 
-/** The nodes as they are written: of a document that is not valid they may lack anything. */
+/** The nodes as they are written: but for their ids and types they may lack anything. None if it cannot be drawn. */
 export function nodesOf(document: WorkflowDocument): readonly NodeDefinition[] {
-  return listAt<NodeDefinition>(document, ["nodes"]);
+  return isDrawable(document) ? listAt<NodeDefinition>(document, ["nodes"]) : [];
 }
 
 export function edgesOf(document: WorkflowDocument): readonly EdgeDefinition[] {
-  return listAt<EdgeDefinition>(document, ["edges"]);
+  return isDrawable(document) ? listAt<EdgeDefinition>(document, ["edges"]) : [];
 }
 
 export function notesOf(document: WorkflowDocument): readonly CanvasNote[] {

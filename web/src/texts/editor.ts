@@ -33,6 +33,7 @@ export const editor = {
     ungroup: "ungroup",
     colorGroup: "colour a group",
     import: "import",
+    editText: "edit the JSON",
   },
   commands: {
     add: "Add a step",
@@ -286,8 +287,16 @@ export const editor = {
     title: "There is no such workflow",
     hint: "It may have been deleted.",
     back: "Go to workflows",
-    notDrawable: "This document cannot be drawn",
-    notDrawableHint: "It lacks nodes and edges that have names. Mend it as a file and import it again.",
+  },
+  asText: {
+    open: "Edit as JSON",
+    draw: "Show the canvas",
+    label: "The workflow as JSON",
+    hint: "Edits are saved as on the canvas.",
+    notJson: (line: number, message: string): string =>
+      `Not saved yet, because this is not JSON. Line ${line}: ${message}`,
+    notDrawable: (line: number, message: string): string =>
+      `The canvas cannot show this document. Line ${line}: ${message}`,
   },
   load: { failed: "The workflow could not be opened", retry: "Try again" },
   list: {

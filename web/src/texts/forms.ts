@@ -65,6 +65,7 @@ export const forms = {
   chooseWorkflow: "Choose a workflow",
   noWorkflow: "No saved workflow has this name",
   step,
+  unknownZone: "This browser does not know this time zone. The scheduler checks the name.",
   secret: {
     choose: "Choose a secret",
     none: "Name of a secret",

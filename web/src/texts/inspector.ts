@@ -169,7 +169,7 @@ export const inspectorTexts = {
       ["0 9 * * MON", "Each Monday at 9:00"],
       ["0 9 1 * *", "On the first of each month at 9:00"],
     ],
-    timeZone: { title: "Time zone", description: "A name such as Europe/Zurich." },
+    timeZone: { title: "Time zone", description: "Search for a city or a region, such as Zurich." },
     overlap: { title: "While a run is active", description: "What happens at the next time." },
     overlaps: { allow: "Start another run", skip: "Skip this time", queue: "Wait for its end" },
     catchUp: { title: "Times that were missed", description: "While nothing could run." },

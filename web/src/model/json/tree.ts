@@ -187,6 +187,19 @@ export function placeOf(node: JsonParent, step: string | number): number {
   return node.children.findLastIndex((child) => child.key === String(step));
 }
 
+/** Where the value at a path is in the text of the root; of what is not there, the nearest that is around it. */
+export function spanAt(root: JsonNode, path: JsonPath): { readonly from: number; readonly to: number } {
+  let here = root;
+  let from = 0;
+  for (const step of path) {
+    const child = isParent(here) ? here.children[placeOf(here, step)] : undefined;
+    if (child === undefined) break;
+    from += child.valueStart;
+    here = child.value;
+  }
+  return { from, to: from + here.text.length };
+}
+
 /** What is at a path; undefined if nothing is. */
 export function nodeAt(root: JsonNode, path: JsonPath): JsonNode | undefined {
   let here: JsonNode | undefined = root;

@@ -1,0 +1,82 @@
+import { Button } from "@mantine/core";
+import { IconAlertTriangle, IconBraces, IconSitemap } from "@tabler/icons-react";
+import { useEffect, useMemo } from "react";
+import { CodeEditor } from "../code/CodeEditor";
+import { useDraft } from "../forms/useDraft";
+import { isDrawable, textOf } from "../model/document";
+import { useDocument, useEditor } from "../stores/editor";
+import { texts } from "../texts";
+import { readText, writeText } from "./asText";
+import classes from "./editor.module.css";
+import type { FoundProblem } from "./problemPlaces";
+import { useSession, useUi } from "./session";
+
+const words = texts.editor.asText;
+const NONE: readonly FoundProblem[] = [];
+
+/** What was typed and is not JSON is saved nowhere: the browser asks before it is lost. */
+function useAskBeforeLeaving(isUnsaved: boolean): void {
+  useEffect(() => {
+    if (!isUnsaved) return;
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [isUnsaved]);
+}
+
+/** The workflow as JSON: to edit, with what is wrong marked at its place. */
+export function TextView() {
+  const session = useSession();
+  const document = useDocument();
+  const isReadOnly = useEditor((state) => state.isReadOnly);
+  const found = useUi((state) => state.problems);
+  const saved = useMemo(() => textOf(document), [document]);
+  const draft = useDraft(saved, false, (text) => void writeText(session, text));
+  const isTyped = draft.value !== saved;
+  const read = useMemo(
+    // Problems were found in what is saved: they say nothing about what is being typed.
+    () => readText(draft.value, isTyped ? NONE : found),
+    [draft.value, isTyped, found],
+  );
+  useAskBeforeLeaving(read.document === null);
+  const canDraw = isDrawable(document) && read.document !== null;
+  return (
+    <section className={classes.textView} aria-label={words.label}>
+      <div className={classes.textHead} data-kind={read.problem === null ? undefined : "warning"}>
+        {read.problem === null ? <IconBraces size={16} /> : <IconAlertTriangle size={16} />}
+        <span role="status" className={classes.textHint}>
+          {read.problem ?? words.hint}
+        </span>
+        {canDraw && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            leftSection={<IconSitemap size={14} />}
+            onClick={() => {
+              draft.flush();
+              session.ui.setState({ asText: false });
+            }}
+          >
+            {words.draw}
+          </Button>
+        )}
+      </div>
+      <div className={classes.textBody}>
+        <CodeEditor
+          value={draft.value}
+          onChange={(text) => {
+            if (text !== draft.value) draft.change(text);
+          }}
+          onBlur={draft.flush}
+          label={words.label}
+          language="json"
+          isReadOnly={isReadOnly}
+          marks={read.marks}
+          isInvalid={read.problem !== null}
+          hasLineNumbers
+          fills
+        />
+      </div>
+    </section>
+  );
+}
