@@ -6,12 +6,14 @@ import { useDraft } from "../forms/useDraft";
 import { isDrawable, textOf } from "../model/document";
 import { useDocument, useEditor } from "../stores/editor";
 import { texts } from "../texts";
-import { readText, writeText } from "./asText";
+import { lineOf, readText, type TextMark, writeText } from "./asText";
 import classes from "./editor.module.css";
 import type { FoundProblem } from "./problemPlaces";
 import { useSession, useUi } from "./session";
 
 const words = texts.editor.asText;
+/** More are marked in the text alone. */
+const SHOWN = 5;
 const NONE: readonly FoundProblem[] = [];
 
 /** What was typed and is not JSON is saved nowhere: the browser asks before it is lost. */
@@ -61,6 +63,8 @@ export function TextView() {
           </Button>
         )}
       </div>
+      {/* The head tells of the first one that keeps the text from being saved or drawn. */}
+      <MarkList text={draft.value} marks={read.problem === null ? read.marks : read.marks.slice(1)} />
       <div className={classes.textBody}>
         <CodeEditor
           value={draft.value}
@@ -78,5 +82,20 @@ export function TextView() {
         />
       </div>
     </section>
+  );
+}
+
+/** What is marked in the text, for those who do not see the marks. */
+function MarkList({ text, marks }: { readonly text: string; readonly marks: readonly TextMark[] }) {
+  if (marks.length === 0) return null;
+  return (
+    <ul className={classes.textMarks} aria-label={texts.editor.dock.problems}>
+      {marks.slice(0, SHOWN).map((mark) => (
+        <li key={`${mark.from} ${mark.message}`} data-severity={mark.severity}>
+          {words.atLine(lineOf(text, mark.from), mark.message)}
+        </li>
+      ))}
+      {marks.length > SHOWN && <li>{words.more(marks.length - SHOWN)}</li>}
+    </ul>
   );
 }

@@ -105,7 +105,7 @@ export function Toolbar({ onProblems }: { readonly onProblems: () => void }) {
       <span className={classes.grow} />
       {!isReadOnly && (
         <>
-          <ProblemCount onOpen={onProblems} />
+          {!isText && <ProblemCount onOpen={onProblems} />}
           <History />
           {!isText && (
             <Tool label={words.tidy} keys="Alt+Shift+L" onClick={() => void tidy(session)}>

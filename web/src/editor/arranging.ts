@@ -11,6 +11,7 @@ import { texts } from "../texts";
 import { chosen, chosenSteps } from "./selection";
 import { documentOf, type EditorSession, isReadOnly } from "./session";
 import type { Direction } from "./walking";
+import { loadLayout } from "./loadLayout";
 
 const words = texts.editor;
 
@@ -96,7 +97,7 @@ function sizesOf(drawn: readonly Drawn[]): (node: NodeDefinition) => Size {
 /** Lay out all steps, or those that are selected if they are several, by the sizes that they have on the canvas. */
 export async function tidy(session: EditorSession): Promise<void> {
   if (isReadOnly(session)) return;
-  const { layoutChosen, layoutDocument } = await import("../model/layout");
+  const { layoutChosen, layoutDocument } = await loadLayout();
   const sizeOf = sizesOf(session.canvas.current?.drawn() ?? []);
   const ids = new Set(chosenSteps(session).map((node) => node.id));
   session.editor.actions.edit(words.did.tidy, (document) =>

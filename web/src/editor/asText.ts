@@ -25,7 +25,7 @@ export interface ReadText {
   readonly marks: readonly TextMark[];
 }
 
-const lineOf = (text: string, offset: number): number => text.slice(0, offset).split("\n").length;
+export const lineOf = (text: string, offset: number): number => text.slice(0, offset).split("\n").length;
 
 const pathOf = (pointer: string): JsonPath =>
   pointer

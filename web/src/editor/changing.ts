@@ -28,7 +28,6 @@ import { isParent, JsonTextError, nodeAt } from "../model/json/tree";
 import { endAt, Wiring } from "../model/wiring";
 import { texts } from "../texts";
 import { containerAt, newId } from "./adding";
-import { loadLayout } from "./loadLayout";
 import { chosen } from "./selection";
 import { documentOf, type EditorSession, isReadOnly, notify } from "./session";
 import { type Direction, neighbourOf, reachOf } from "./walking";

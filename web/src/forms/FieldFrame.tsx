@@ -1,7 +1,8 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { IconMathFunction, IconPlugConnected, IconRestore } from "@tabler/icons-react";
-import type { ReactNode } from "react";
+import { type DragEvent, type ReactNode, useState } from "react";
 import { texts } from "../texts";
+import { EXPRESSION_DATA } from "./expressions/sources";
 import classes from "./forms.module.css";
 
 interface FrameProps {
@@ -20,6 +21,9 @@ interface FrameProps {
   /** The control is a group of controls, which the label names. */
   readonly isGroup?: boolean;
   readonly actions?: ReactNode;
+  /** Takes a value that is dropped on it, as the expression that names it. */
+  readonly onTake?: ((path: string) => void) | undefined;
+  readonly onFocus?: (() => void) | undefined;
   readonly children: ReactNode;
 }
 
@@ -40,8 +44,33 @@ export function FieldFrame(props: FrameProps) {
       )}
     </>
   );
+  const [isOver, setOver] = useState(false);
+  const { onTake } = props;
+  const takes = (event: DragEvent): boolean =>
+    onTake !== undefined && event.dataTransfer.types.includes(EXPRESSION_DATA);
   return (
-    <div className={classes.field} data-pointer={pointer} data-invalid={errors.length > 0 || undefined}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: with the keyboard values are inserted from their tree
+    <div
+      className={classes.field}
+      data-pointer={pointer}
+      data-invalid={errors.length > 0 || undefined}
+      data-over={isOver || undefined}
+      onFocusCapture={props.onFocus}
+      onDragOver={(event) => {
+        if (!takes(event)) return;
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDropCapture={(event) => {
+        setOver(false);
+        if (!takes(event)) return;
+        event.preventDefault();
+        // A code editor in the field would take the text as well.
+        event.stopPropagation();
+        onTake?.(event.dataTransfer.getData(EXPRESSION_DATA));
+      }}
+    >
       <div className={classes.labelRow}>
         {props.isGroup ? (
           <span className={classes.label} id={labelId(id)}>

@@ -1,8 +1,9 @@
-import { useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import type { Json } from "../model/json/tree";
 import { texts } from "../texts";
 import { ControlSwitch } from "./ControlSwitch";
 import { ExpressionInput } from "./ExpressionInput";
+import { forgetField, useLastField, withReference } from "./expressions/sources";
 import { ExpressionToggle, FieldFrame, ResetButton } from "./FieldFrame";
 import { type Control, controlFor, type Field } from "./fields";
 import { type FieldError, type FormHost, useForm } from "./host";
@@ -114,6 +115,9 @@ function EditedField({
     host.change(field.path, next, text);
   };
   const toggle = (): void => change(hasExpression ? before : `=${expressionOf(value)}`);
+  const taking = useTaking(field.label, canBeExpression(field, host), (path) =>
+    change(withReference(value, path)),
+  );
   const canReset =
     value !== undefined && (field.defaultValue !== undefined || (!field.isRequired && !EMPTIED.has(control)));
   return (
@@ -123,6 +127,9 @@ function EditedField({
       isInline={control === "boolean" && !hasExpression}
       isGroup={GROUPS.has(control) || hasExpression || EDITORS.has(control)}
       hint={hintOf(field, control, value)}
+      onFocus={taking?.onFocus}
+      // An expression takes a dropped text itself, where the pointer is.
+      onTake={hasExpression ? undefined : taking?.take}
       source={host.wired?.get(pointerOf(field.path))}
       actions={
         <>
@@ -154,6 +161,17 @@ function EditedField({
       )}
     </FieldFrame>
   );
+}
+
+/** What a field needs to take values of other steps; null if it cannot be an expression. */
+function useTaking(label: string, isTaking: boolean, take: (path: string) => void) {
+  const id = useId();
+  const latest = useRef(take);
+  latest.current = take;
+  useEffect(() => () => forgetField(id), [id]);
+  if (!isTaking) return null;
+  const now = (path: string): void => latest.current(path);
+  return { take: now, onFocus: () => useLastField.setState({ field: { id, label, take: now } }) };
 }
 
 /** A value as the expression that gives it: a text is quoted, as Python and JSON both read it. */

@@ -17,6 +17,7 @@ import { countBelow, errorsBelow } from "./problems";
 import { FoldedSection } from "./Section";
 import { StepParameters } from "./StepParameters";
 import { countSet, ownSection, type Section, sectionsFor } from "./stepFields";
+import { UsableValues } from "./UsableValues";
 
 interface SettingsProps {
   readonly node: NodeDefinition;
@@ -28,7 +29,7 @@ interface SettingsProps {
 /** What the widgets and the schema of the type ask for, then everything that any step can have. */
 export function StepSettings({ node, type, pointer }: SettingsProps) {
   const document = useDocument();
-  const { catalog, lastRun, problems } = useInspector();
+  const { catalog, lastRun, problems, isReadOnly } = useInspector();
   const scope = useMemo(
     () => expressionScope(document, catalog, lastRun, { node: node.id }),
     [document, catalog, lastRun, node.id],
@@ -42,6 +43,7 @@ export function StepSettings({ node, type, pointer }: SettingsProps) {
       <StepParameters node={node} type={type} scope={scope} />
       {own !== null && <SectionForm node={node} section={own} pointer={pointer} scope={scope} />}
       <div>
+        {!isReadOnly && <UsableValues id={node.id} />}
         {!isMiddleware && type?.executedBy !== "scheduler" && <MiddlewareList node={node} />}
         {sections.map((section) => (
           <FoldedSection

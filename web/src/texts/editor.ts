@@ -293,6 +293,8 @@ export const editor = {
     draw: "Show the canvas",
     label: "The workflow as JSON",
     hint: "Edits are saved as on the canvas.",
+    atLine: (line: number, message: string): string => `Line ${line}: ${message}`,
+    more: (count: number): string => `and ${count} more`,
     notJson: (line: number, message: string): string =>
       `Not saved yet, because this is not JSON. Line ${line}: ${message}`,
     notDrawable: (line: number, message: string): string =>

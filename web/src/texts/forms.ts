@@ -65,6 +65,12 @@ export const forms = {
   chooseWorkflow: "Choose a workflow",
   noWorkflow: "No saved workflow has this name",
   step,
+  usable: {
+    title: "Values from before",
+    help: "Drag a value to a field. With the keyboard: go to the field first, then choose a value here and press Enter.",
+    none: "The steps before this one gave nothing in the last run.",
+    insert: (label: string): string => `Insert into ${label}`,
+  },
   unknownZone: "This browser does not know this time zone. The scheduler checks the name.",
   secret: {
     choose: "Choose a secret",

@@ -11,6 +11,7 @@ export const runView = {
     find: "Find in the value",
     noMatch: "Nothing matches",
     copyPath: "Copy the path",
+    copyExpression: "Copy as expression",
     copyValue: "Copy the value",
     emptyText: "Empty text",
     showAll: "Show all",

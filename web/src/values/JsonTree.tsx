@@ -1,5 +1,5 @@
-import { TextInput } from "@mantine/core";
-import { IconChevronRight, IconSearch } from "@tabler/icons-react";
+import { ActionIcon, TextInput, Tooltip } from "@mantine/core";
+import { IconChevronRight, IconCornerDownLeft, IconSearch } from "@tabler/icons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import { texts } from "../texts";
@@ -12,14 +12,23 @@ const ROW = 22;
 /** From so many rows on there is a field to search them. */
 const SEARCHED_FROM = 12;
 
-/** A JSON value as a tree: what is open is drawn, what is out of sight is not. */
-export function JsonTree({
-  value,
-  maxHeight = 420,
-}: {
+/** The paths of the tree are expressions: its rows can be dragged, copied and inserted as such. */
+export interface TreeExpressions {
+  /** The type of what a drag carries. */
+  readonly dataType: string;
+  /** What inserting is called; null if there is nothing to insert into. */
+  readonly insertLabel: string | null;
+  readonly onInsert: (path: string) => void;
+}
+
+interface TreeProps {
   readonly value: unknown;
   readonly maxHeight?: number;
-}) {
+  readonly expressions?: TreeExpressions;
+}
+
+/** A JSON value as a tree: what is open is drawn, what is out of sight is not. */
+export function JsonTree({ value, maxHeight = 420, expressions }: TreeProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(() => firstOpen(value));
   const [pages, setPages] = useState<ReadonlyMap<string, number>>(new Map());
   const [search, setSearch] = useState("");
@@ -59,6 +68,8 @@ export function JsonTree({
     else if (event.key === "ArrowUp") go(at - 1);
     else if (row !== undefined && event.key === "ArrowRight" && row.count > 0 && !row.isOpen) toggle(row);
     else if (row !== undefined && event.key === "ArrowLeft" && row.isOpen) toggle(row);
+    else if (event.key === "Enter" && row?.kind === "leaf" && expressions?.insertLabel != null)
+      expressions.onInsert(row.path);
     else if (row !== undefined && (event.key === "Enter" || event.key === " ") && row.count > 0) toggle(row);
     else return;
     event.preventDefault();
@@ -94,6 +105,7 @@ export function JsonTree({
                 row={row}
                 top={item.start}
                 isActive={keyOfRow(row) === active}
+                expressions={expressions}
                 onToggle={() => toggle(row)}
                 onActive={() => setActive(keyOfRow(row))}
               />
@@ -119,12 +131,14 @@ interface RowProps {
   readonly row: TreeRow;
   readonly top: number;
   readonly isActive: boolean;
+  readonly expressions: TreeExpressions | undefined;
   readonly onToggle: () => void;
   readonly onActive: () => void;
 }
 
-function Row({ row, top, isActive, onToggle, onActive }: RowProps) {
+function Row({ row, top, isActive, expressions, onToggle, onActive }: RowProps) {
   const words = texts.runView.values;
+  const source = row.path === "" || row.kind === "more" ? undefined : expressions;
   const canOpen = row.count > 0;
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the tree takes the keys
@@ -137,6 +151,13 @@ function Row({ row, top, isActive, onToggle, onActive }: RowProps) {
       aria-selected={isActive}
       {...(canOpen && row.kind !== "more" ? { "aria-expanded": row.isOpen } : {})}
       data-active={isActive || undefined}
+      draggable={source !== undefined}
+      onDragStart={(event) => {
+        if (source === undefined) return;
+        event.dataTransfer.setData(source.dataType, row.path);
+        event.dataTransfer.setData("text/plain", row.path);
+        event.dataTransfer.effectAllowed = "copy";
+      }}
       onClick={() => {
         onActive();
         if (canOpen) onToggle();
@@ -162,7 +183,11 @@ function Row({ row, top, isActive, onToggle, onActive }: RowProps) {
             </span>
           )}
           <span className={classes.rowTools}>
-            {row.path !== "" && <CopyButton label={words.copyPath} make={() => row.path} />}
+            {source !== undefined && <Insert source={source} path={row.path} />}
+            {source !== undefined && <CopyButton label={words.copyExpression} make={() => `=${row.path}`} />}
+            {row.path !== "" && source === undefined && (
+              <CopyButton label={words.copyPath} make={() => row.path} />
+            )}
             <CopyButton
               label={words.copyValue}
               make={() => (typeof row.value === "string" ? row.value : JSON.stringify(row.value, null, 2))}
@@ -171,5 +196,26 @@ function Row({ row, top, isActive, onToggle, onActive }: RowProps) {
         </>
       )}
     </div>
+  );
+}
+
+function Insert({ source, path }: { readonly source: TreeExpressions; readonly path: string }) {
+  const { insertLabel, onInsert } = source;
+  if (insertLabel === null) return null;
+  return (
+    <Tooltip label={insertLabel}>
+      <ActionIcon
+        size={22}
+        variant="subtle"
+        color="gray"
+        aria-label={insertLabel}
+        onClick={(event) => {
+          event.stopPropagation();
+          onInsert(path);
+        }}
+      >
+        <IconCornerDownLeft size={14} stroke={1.75} />
+      </ActionIcon>
+    </Tooltip>
   );
 }
