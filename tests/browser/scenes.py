@@ -144,8 +144,8 @@ def editor_scenes(workflows: Ids, runs: Ids) -> Iterator[Scene]:
     shown = f"{first}?run={runs['invoice']}"
     yield Scene("editor-step", first, act=select)
     for tab in ("Input", "Output", "Info"):
-        yield Scene(f"editor-step-{tab.lower()}", shown, act=each(select, click("tab", tab)))
-    yield Scene("editor-step-settings", first, act=each(select, click("button", "Retry")))
+        yield Scene(f"editor-step-{tab.lower()}", shown, act=each(select, inspect(tab)))
+    yield Scene("editor-step-settings", first, act=each(select, inspect("Retry")))
     yield Scene("editor-quick-add", first, act=quick_add)
     yield Scene("editor-connect", first, act=each(select, lambda page: page.keyboard.press("c")))
     yield Scene("editor-menu", first, act=open_menu)
@@ -156,6 +156,7 @@ def editor_scenes(workflows: Ids, runs: Ids) -> Iterator[Scene]:
         "editor-problems", f"/workflows/{workflows['broken']}", act=click("tab", "Problems")
     )
     yield Scene("editor-compare", f"/workflows/{workflows['retry']}?compare=1..2")
+    yield Scene("editor-json", first, act=lambda page: page.keyboard.press("Alt+Shift+j"))
     yield Scene("editor-narrow", first, size=NARROW)
     yield Scene("editor-older-version", f"{first}?version=1")
     yield Scene("editor-missing", f"/workflows/{UNKNOWN}")
@@ -165,6 +166,14 @@ def editor_scenes(workflows: Ids, runs: Ids) -> Iterator[Scene]:
     yield Scene(
         "editor-dock-logs", f"/workflows/{workflows['hello']}?run={runs['hello']}", act=dock
     )
+
+
+def inspect(text: str) -> Act:
+    def act(page: Page) -> None:
+        inspector = page.get_by_role("complementary", name="Inspector")
+        inspector.get_by_text(text, exact=True).first.click()
+
+    return act
 
 
 def quick_add(page: Page) -> None:

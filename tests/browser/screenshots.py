@@ -10,7 +10,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,15 +67,10 @@ class Studio:
 
     def take(self, person: Person, scenes: Iterator[Scene]) -> None:
         state, url = person.context.storage_state(), person.server.url
-        with ExitStack() as stack:
-            contexts: dict[tuple[str, int], BrowserContext] = {}
-            for scene in scenes:
-                size = scene.size or SIZE
-                for scheme in SCHEMES:
-                    key = scheme, size["width"]
-                    if key not in contexts:
-                        contexts[key] = stack.enter_context(self._context(state, scheme, size))
-                    self._one(contexts[key].new_page(), url, scene, scheme)
+        for scene in scenes:
+            for scheme in SCHEMES:
+                with self._context(state, scheme, scene.size or SIZE) as context:
+                    self._one(context.new_page(), url, scene, scheme)
 
     @contextmanager
     def _context(self, state: Any, scheme: Any, size: Any) -> Iterator[BrowserContext]:
@@ -115,7 +110,6 @@ class Studio:
         page.wait_for_timeout(QUIET_MS)
         page.screenshot(path=self._folder / f"{scene.name}-{scheme}.png")
         release()
-        page.close()
 
 
 def example(name: str) -> str:
@@ -146,7 +140,7 @@ def furnish(person: Person) -> tuple[dict[str, str], dict[str, str]]:
     runs["crowd"] = person.submit(large)
     for run_id in runs.values():
         settle(person, run_id)
-    runs["invoice-2"] = start(person, workflows["invoice"])
+    runs["invoice-2"] = start(person, workflows["invoice"], {"currency": "CHF"})
     workflows["broken"] = break_it(person, json.loads(example("invoice")))
     twice = json.loads(example("retry"))
     twice["nodes"][0]["label"] = "Fails three times"
@@ -163,8 +157,9 @@ def save(person: Person, document: dict[str, Any]) -> str:
     return str(person.call("POST", "/api/v1/workflows", document)["id"])
 
 
-def start(person: Person, workflow_id: str) -> str:
-    return str(person.call("POST", "/api/v1/runs", {"workflowId": workflow_id})["runId"])
+def start(person: Person, workflow_id: str, inputs: dict[str, Any] | None = None) -> str:
+    body = {"workflowId": workflow_id, "inputs": inputs or {}}
+    return str(person.call("POST", "/api/v1/runs", body)["runId"])
 
 
 def break_it(person: Person, document: dict[str, Any]) -> str:

@@ -71,8 +71,10 @@ function useDetail(): Detail {
   return detail;
 }
 
+const isStep = (node: FlowNode): node is StepFlowNode => node.type === "step" || node.type === "container";
+
 const colorOf = (node: FlowNode): string =>
-  (node.type === "note" ? undefined : (node as StepFlowNode).data.type?.color) ?? "var(--state-not-run)";
+  (isStep(node) ? node.data.type?.color : undefined) ?? "var(--state-not-run)";
 
 /** The graph of a workflow: to edit, to read, or with a run on it (`RunProvider`). */
 export function FlowCanvas(props: Props) {

@@ -7,6 +7,11 @@ import { useDecor } from "./decor";
 import type { WireEdge } from "./flow";
 import { WireChipContext } from "./wireChip";
 
+/** A condition fits between the two steps: it must not lie over their ports. */
+const WIDEST = 180;
+const NARROWEST = 40;
+const MARGIN = 24;
+
 /** An edge. In a run it shows whether something has gone over it. */
 export const Wire = memo(function Wire(props: EdgeProps<WireEdge>) {
   const { id, source, target, data, selected } = props;
@@ -40,7 +45,11 @@ export const Wire = memo(function Wire(props: EdgeProps<WireEdge>) {
         <EdgeLabelRenderer>
           <span
             className={classes.condition}
-            style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}
+            title={data.edge.when}
+            style={{
+              maxWidth: Math.min(WIDEST, Math.max(NARROWEST, props.targetX - props.sourceX - MARGIN)),
+              transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
+            }}
           >
             {data.edge.when}
           </span>

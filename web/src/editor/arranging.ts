@@ -8,10 +8,10 @@ import { changeNote } from "../model/edits/canvas";
 import { moveNodes, withMembers } from "../model/edits/nodes";
 import { GRID, type Size, USUAL_SIZE } from "../model/sizes";
 import { texts } from "../texts";
+import { loadLayout } from "./loadLayout";
 import { chosen, chosenSteps } from "./selection";
 import { documentOf, type EditorSession, isReadOnly } from "./session";
 import type { Direction } from "./walking";
-import { loadLayout } from "./loadLayout";
 
 const words = texts.editor;
 

@@ -269,6 +269,7 @@ export const runView = {
       history: "History",
     },
     noOutput: "No output yet",
+    withoutOutput: "No output",
     emptyOutput: "It returned nothing",
     noInput: "No parameters",
     largeResult: "The result is too large to be shown here.",

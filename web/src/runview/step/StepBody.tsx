@@ -1,7 +1,7 @@
 import { Tabs } from "@mantine/core";
 import { useRef } from "react";
 import { CALL_TYPE, CONTAINER_TYPE } from "../../model/definition";
-import type { RunNode } from "../../model/run/state";
+import { isEnded, type RunNode } from "../../model/run/state";
 import { texts } from "../../texts";
 import { formatClock } from "../../values/format";
 import { ValueView } from "../../values/ValueView";
@@ -147,7 +147,12 @@ function Output({ detail, isLatest }: { readonly detail: NodeDetail; readonly is
   const words = texts.runView.step;
   if (detail.resultTruncated) return <Nothing title={words.largeResult} />;
   if (!isLatest || detail.result == null)
-    return <Nothing title={words.noOutput} {...(isLatest ? {} : { hint: words.earlier })} />;
+    return (
+      <Nothing
+        title={isEnded(detail.status) ? words.withoutOutput : words.noOutput}
+        {...(isLatest ? {} : { hint: words.earlier })}
+      />
+    );
   if (isEmpty(detail.result)) return <Nothing title={words.emptyOutput} />;
   return <ValueView value={detail.result} />;
 }

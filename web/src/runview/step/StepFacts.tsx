@@ -4,7 +4,7 @@ import type { components } from "../../api/schema";
 import type { RunNode } from "../../model/run/state";
 import { stepState } from "../../model/run/state";
 import { texts } from "../../texts";
-import { between, formatClock, formatDuration, withLocalTimes } from "../../values/format";
+import { between, formatClock, formatDuration, shortId, withLocalTimes } from "../../values/format";
 import { useNow } from "../clock";
 import type { NodeDetail } from "../queries";
 import shared from "../shared.module.css";

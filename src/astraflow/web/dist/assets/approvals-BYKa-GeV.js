@@ -1,0 +1,1 @@
+import{i as e}from"./session-Bg6hRFQL.js";function t(t,n){return t===null||!e(t,`start`)?!1:n.roles.length===0||t.role===`admin`||n.roles.includes(t.role)}var n=e=>`${e.runId}/${e.scopePath??``}/${e.nodeId}`;function r(e,n){let r=n.toSorted((e,t)=>(e.since??``).localeCompare(t.since??``));return{mine:r.filter(n=>t(e,n)),others:r.filter(n=>!t(e,n))}}export{t as n,r,n as t};

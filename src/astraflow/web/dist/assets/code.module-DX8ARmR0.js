@@ -1,1 +1,0 @@
-var e={host:`_host_11vqu_1`,waiting:`_waiting_11vqu_2`};export{e as t};

@@ -1,0 +1,1 @@
+var e={host:`_host_ul886_1`,waiting:`_waiting_ul886_2`};export{e as t};

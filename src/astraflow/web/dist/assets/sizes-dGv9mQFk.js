@@ -1,1 +1,0 @@
-var e={width:224,height:88};export{e as t};

@@ -1,0 +1,1 @@
+var e={width:224,height:88},t={width:288,height:152},n={top:48,side:24,bottom:24},r=46,i=18;function a(t){let n=e=>[...e.values()].filter(e=>e.kind===`data`||!e.isImplied).length,a=Math.max(n(t.inputs),n(t.outputs));return{width:e.width,height:Math.max(e.height,r+i*a)}}var o=e=>Math.round(e/8)*8;export{a,o as i,t as n,e as r,n as t};
