@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Route, expect
 
 from tests.browser.person import Person
-from tests.browser.test_run_view import FIRST, expect_status, node, workflow
+from tests.browser.test_run_view import FIRST, node, workflow
+from tests.processes.waiting import until
 
 AT = "2026-01-15T10:00:00.000Z"
 MOST_ROWS = 250
@@ -76,6 +77,7 @@ def entry(number: int) -> dict[str, Any]:
 
 def test_packages_are_found_among_all_of_them(person: Person) -> None:
     page = person.page
+    person.provoke(404)  # the packages of the list do not exist
     page.route(re.compile(r"/api/v1/packages(\?|$)"), paged([package(one) for one in range(900)]))
     person.go("/packages")
     expect(page.get_by_text("900 packages")).to_be_visible()
@@ -161,8 +163,9 @@ TALK = f"def main():\n    for number in range({LINES}):\n        print('line', n
 def test_logs_draw_the_lines_in_sight(person: Person) -> None:
     page = person.page
     run = person.submit(workflow("Talk", node(FIRST, "core.python", "Speak", code=TALK, inputs={})))
+    path = f"/api/v1/runs/{run}"
+    until(lambda: person.call("GET", path)["status"] == "succeeded", "the end of the run")
     person.go(f"/runs/{run}")
-    expect_status(page, "Succeeded")
     lines = page.get_by_role("region", name="Lines of output")
     expect(lines.get_by_text(f"line {LINES - 1}", exact=True)).to_be_visible()
     rows = lines.locator("[data-index]")

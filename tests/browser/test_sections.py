@@ -26,7 +26,6 @@ STRANGE = {
     "/settings?tab=nothing": "Settings",
     "/runs?status=nothing&time=nothing": "Runs",
     "/workers?status=nothing": "Workers",
-    "/packages?package=nothing": "Packages",
     "/triggers?trigger=nothing": "Triggers",
 }
 
@@ -40,3 +39,6 @@ def test_an_address_with_values_that_do_not_exist_opens_its_page(person: Person)
         expect(page.get_by_role("alert")).to_have_count(0)
     person.go("/settings?tab=nothing")
     expect(page.get_by_role("tab", name="You")).to_have_attribute("aria-selected", "true")
+    person.provoke(404)
+    person.go("/packages?package=nothing")
+    expect(page.get_by_role("alert")).to_contain_text("nothing")

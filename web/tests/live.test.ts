@@ -117,6 +117,27 @@ describe("the connection", () => {
     expect(last().query.get("runs")).toBe("B");
   });
 
+  it("asks for the snapshot also if the old stream speaks before the new one is opened", () => {
+    const { connection, sources, last } = connected();
+    connection.follow("A");
+    vi.advanceTimersByTime(100);
+    last().send("5,A:2", { runId: "A", id: 2, type: "run.status", data: {} });
+    connection.follow("A");
+    last().send("6,A:3", { runId: "A", id: 3, type: "node.result.delta", data: {} });
+    vi.advanceTimersByTime(100);
+    expect(last().query.get("lastEventId")).toBe("6");
+    // The new one fails before it has said anything: the snapshot is still owed.
+    const opened = sources.length;
+    last().onerror?.();
+    vi.advanceTimersByTime(2_000);
+    expect(sources.length).toBeGreaterThan(opened);
+    expect(last().query.get("lastEventId")).toBe("6");
+    last().send("6,A:4", { runId: "A", id: 4, type: "run.snapshot", data: {} });
+    connection.follow("B");
+    vi.advanceTimersByTime(100);
+    expect(last().query.get("lastEventId")).toBe("6,A:4");
+  });
+
   it("follows no more runs than a stream may have: those that were opened last", () => {
     const { connection, last } = connected();
     for (let number = 0; number < 103; number += 1) connection.follow(`R${number}`);

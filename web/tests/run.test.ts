@@ -187,6 +187,27 @@ describe("snapshots", () => {
     expect(run.nodes.get("a")?.streams.text).toMatchObject({ text: "Hello!", next: 3 });
   });
 
+  test("a viewer who got the last event before the snapshot sees all of the stream", () => {
+    const output = [
+      {
+        nodeId: "a",
+        attempt: 1,
+        channel: "text",
+        index: 0,
+        pieces: 2,
+        mimeType: "text/plain",
+        text: "Hello",
+      },
+    ];
+    const early = reduceRun(START, [delta(7, "lo", 1)]);
+    const run = reduceRun(early, [
+      { ...snapshot(7, { output }), id: 7 },
+      delta(7, "lo", 1),
+      delta(8, "!", 2),
+    ]);
+    expect(run.nodes.get("a")?.streams.text).toMatchObject({ text: "Hello!", next: 3 });
+  });
+
   test("an older one changes nothing; a new one takes the place of what was missed", () => {
     const ahead = reduceRun(START, [state(9, "a", "succeeded", { attempt: 1 })]);
     expect(reduceRun(ahead, [snapshot(5)])).toBe(ahead);

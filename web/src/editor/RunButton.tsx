@@ -34,8 +34,8 @@ export function RunButton() {
           aria-description={blocked ?? undefined}
           onClick={(event) => {
             event.preventDefault();
-            if (blocked === null) void run(session);
-            else session.ui.setState({ notice: { text: blocked, kind: "error" } });
+            // It finds out itself whether something is in the way, and says so.
+            void run(session);
           }}
         >
           {words.toolbar.run}

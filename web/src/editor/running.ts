@@ -67,6 +67,8 @@ async function submit(
   inputs?: JsonFields,
 ): Promise<void> {
   flushFields();
+  // Whoever mends something and runs it at once is not told of what was wrong before.
+  if (errorsOf(session) > 0) await session.recheck.current?.();
   const blocked = runBlock(session, isOffline(), errorsOf(session));
   if (blocked !== null) {
     notify(session, blocked, "error");

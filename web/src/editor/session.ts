@@ -89,6 +89,8 @@ export interface EditorSession extends Permissions {
   /** Null: what is shown is read-only. */
   readonly keeper: () => DraftKeeper | null;
   readonly canvas: { current: CanvasHandle | null };
+  /** Finds the problems of the document as it is now, without waiting for a pause. */
+  readonly recheck: { current: (() => Promise<void>) | null };
 }
 
 export const START: UiState = {
@@ -129,6 +131,7 @@ export function createSession(parts: SessionParts): EditorSession {
     decor: createDecor(),
     ui: createStore<UiState>()(() => START),
     canvas: { current: null },
+    recheck: { current: null },
   };
 }
 

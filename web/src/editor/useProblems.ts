@@ -2,7 +2,7 @@
 
 import { useEffect } from "react";
 import type { NodeCatalog } from "../model/catalog";
-import { isDrawable, nodesOf, textOf } from "../model/document";
+import { isDrawable, nodesOf, textOf, type WorkflowDocument } from "../model/document";
 import { validate } from "../model/validation/validate";
 import { countByNode, type FoundProblem, joined } from "./problemPlaces";
 import { validateOnServer } from "./requests";
@@ -16,6 +16,8 @@ export function useProblems(session: EditorSession, catalog: NodeCatalog): void 
     let own: ReturnType<typeof setTimeout> | undefined;
     let later: ReturnType<typeof setTimeout> | undefined;
     let server: readonly FoundProblem[] = [];
+    /** The document that the scheduler has told about. */
+    let checked: WorkflowDocument | null = null;
     let isOver = false;
     const tell = (): void => {
       const document = documentOf(session);
@@ -31,6 +33,15 @@ export function useProblems(session: EditorSession, catalog: NodeCatalog): void 
       const found = await validateOnServer(textOf(document)).catch(() => null);
       if (isOver || found === null || documentOf(session) !== document) return;
       server = found;
+      checked = document;
+      tell();
+    };
+    const recheck = async (): Promise<void> => {
+      clearTimeout(own);
+      if (server.length > 0 && checked !== documentOf(session)) {
+        clearTimeout(later);
+        await ask();
+      }
       tell();
     };
     const check = (): void => {
@@ -41,6 +52,7 @@ export function useProblems(session: EditorSession, catalog: NodeCatalog): void 
     };
     tell();
     check();
+    session.recheck.current = recheck;
     const stop = session.editor.subscribe((state, before) => {
       if (state.history.present === before.history.present) return;
       // Pointers of the scheduler are about the document before; it is asked again in a moment.
@@ -49,6 +61,7 @@ export function useProblems(session: EditorSession, catalog: NodeCatalog): void 
     });
     return () => {
       isOver = true;
+      session.recheck.current = null;
       clearTimeout(own);
       clearTimeout(later);
       stop();

@@ -40,6 +40,8 @@ export interface ConnectionOptions {
 
 export class Connection {
   private readonly runs = new Map<string, number>();
+  /** Runs that are to begin with a snapshot, until a stream that was asked for it has spoken. */
+  private readonly renewed = new Set<string>();
   private position: StreamPosition | null = null;
   private source: Source | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -85,11 +87,7 @@ export class Connection {
   }
 
   refresh(runId: string): void {
-    if (this.position !== null) {
-      const runs = new Map(this.position.runs);
-      runs.delete(runId);
-      this.position = { ...this.position, runs };
-    }
+    this.renewed.add(runId);
     if (this.source !== null) this.plan(() => this.connect(), SETTLE_MS);
   }
 
@@ -113,6 +111,7 @@ export class Connection {
     this.plan(null, 0);
     if (!this.isOn) return;
     const before = this.source;
+    const renewed = [...this.renewed];
     const source = this.options.open(this.url());
     this.source = source;
     // From here on the position is that of the new stream: of the old one nothing more counts.
@@ -136,7 +135,10 @@ export class Connection {
     };
     source.addEventListener("batch", ({ data, lastEventId }) => {
       hear();
-      if (this.source === source) this.take(data, lastEventId);
+      if (this.source !== source) return;
+      // The position of this stream names a run only after its snapshot.
+      for (const runId of renewed.splice(0)) this.renewed.delete(runId);
+      this.take(data, lastEventId);
     });
     source.addEventListener("ping", hear);
     this.listen();
@@ -159,7 +161,10 @@ export class Connection {
     const query = new URLSearchParams({ snapshot: "true", coalesceMs: String(COALESCE_MS) });
     const runs = [...this.runs.keys()].slice(-MAX_RUNS);
     if (runs.length > 0) query.set("runs", runs.join(","));
-    const position = positionFor(this.position, runs);
+    const position = positionFor(
+      this.position,
+      runs.filter((run) => !this.renewed.has(run)),
+    );
     if (position !== "") query.set("lastEventId", position);
     if (this.wantsLoads) query.set("workerLoad", "true");
     return `/api/v1/stream?${query}`;

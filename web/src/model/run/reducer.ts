@@ -61,7 +61,10 @@ class Batch {
 
   apply(event: RunEvent): void {
     const id = event.id ?? 0;
-    if (id > 0 && (id <= this.seen || this.taken.has(id))) return;
+    // A snapshot has the number of the last event in it, which may have come alone before: to whoever has begun to
+    // follow between the two, the snapshot says all the rest.
+    const isSnapshot = event.type === "run.snapshot";
+    if (!isSnapshot && id > 0 && (id <= this.seen || this.taken.has(id))) return;
     if (id > 0) this.taken.add(id);
     const at = event.occurredAt ?? null;
     switch (event.type) {

@@ -5,7 +5,7 @@ import { type DragEvent, useState } from "react";
 import { api, dataOf } from "../../api/client";
 import { useCatalog } from "../../api/workflows";
 import { tellDone, tellError, useAction } from "../../app/actions";
-import { Empty, Panel } from "../../app/PanelStates";
+import { Empty, Loading, Panel } from "../../app/PanelStates";
 import { useMay } from "../../app/session";
 import { texts } from "../../texts";
 import classes from "../ops.module.css";
@@ -56,6 +56,9 @@ export function PackagesPage() {
           const own = query.hasNextPage ? [] : builtIn(catalog.data, rows);
           const found = findPackages([...own, ...rows], text);
           const name = chosen ?? rows[0]?.name ?? "";
+          // It may be part of the installation, of which the catalog tells.
+          const isListed = rows.some((row) => row.name === name);
+          const isUnknown = !isListed && (query.hasNextPage || catalog.isPending);
           return (
             <div className={classes.split}>
               <div>
@@ -71,6 +74,8 @@ export function PackagesPage() {
               </div>
               {own.some((row) => row.name === name) ? (
                 <BuiltInPanel key={name} name={name} />
+              ) : isUnknown ? (
+                <Loading />
               ) : (
                 <PackagePanel key={name} name={name} />
               )}

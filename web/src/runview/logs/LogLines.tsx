@@ -31,6 +31,7 @@ export function LogLines({ lines, canLoadOlder, onOlder }: Props) {
   const [isFollowing, setIsFollowing] = useState(true);
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const lastSeen = useRef(0);
+  const lastTop = useRef(0);
   const list = useVirtualizer({
     count: lines.length,
     getScrollElement: () => place.current,
@@ -66,7 +67,10 @@ export function LogLines({ lines, canLoadOlder, onOlder }: Props) {
         tabIndex={0}
         onScroll={({ currentTarget: box }) => {
           const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < END;
-          if (isAtEnd !== isFollowing) setIsFollowing(isAtEnd);
+          // Lines may have come since the list went to its end: only somebody who scrolls up leaves it.
+          const isUp = lastTop.current - box.scrollTop > END;
+          lastTop.current = box.scrollTop;
+          if (isAtEnd || isUp) setIsFollowing(isAtEnd);
           if (!isAtEnd && box.scrollTop < BEGINNING && canLoadOlder) onOlder();
         }}
       >

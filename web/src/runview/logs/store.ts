@@ -62,10 +62,15 @@ export function createLogs(runId: string): LogStore {
       try {
         let cursor = from;
         let found: readonly LogLine[] = [];
-        for (let page = 0; page < MAX_PAGES && found.length < ENOUGH; page += 1) {
+        // Events may have told of lines before the cursor: those are passed over.
+        const known = from === null ? [] : get().lines;
+        const oldest = known[0]?.id ?? Number.POSITIVE_INFINITY;
+        const most = MAX_PAGES + Math.ceil(known.length / PAGE);
+        for (let page = 0, fresh = 0; page < most && fresh < ENOUGH; page += 1) {
           const { lines, next } = await fetchPage(cursor);
           if (mine !== turn) return;
           found = joinLines(found, lines, "oldest");
+          fresh += lines.filter((line) => line.id < oldest).length;
           cursor = next;
           if (next === null) break;
         }
