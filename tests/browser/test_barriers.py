@@ -277,7 +277,12 @@ def test_editor(person: Person, scheme: Scheme) -> None:
     barriers.look("run with inputs")
     page.keyboard.press("Escape")
     barriers.dismissed("Save version", page.get_by_role("button", name="Save version"))
+    look_at_conflict(barriers, editing)
+    assert barriers.found == [], "\n".join(barriers.found)
 
+
+def look_at_conflict(barriers: Barriers, editing: Editing) -> None:
+    person, page = editing.person, editing.page
     page.route("**/draft", lambda route: route.abort())
     editing.add_by_key("fail")
     expect(page.get_by_text("The scheduler cannot be reached").first).to_be_visible()
@@ -293,4 +298,3 @@ def test_editor(person: Person, scheme: Scheme) -> None:
     banner.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("complementary", name="Changes")).to_contain_text("Do nothing")
     barriers.look("both sides of a conflict")
-    assert barriers.found == [], "\n".join(barriers.found)
