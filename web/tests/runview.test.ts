@@ -281,7 +281,7 @@ describe("logs", () => {
     id,
     type: "node.result.delta",
     occurredAt: time(id),
-    data: { nodeId: "a", attempt: 1, channel: "stdout", index: 0, mimeType: "text/plain", text, ...more },
+    data: { nodeId: "a", attempt: 1, channel: "stdout", index: id, mimeType: "text/plain", text, ...more },
   });
   const all = { kind: "all", level: "debug", nodeId: null, scopePath: null, text: "" } as const;
 
@@ -320,9 +320,14 @@ describe("logs", () => {
     const ids = (lines: readonly LogLine[]) => lines.map((one) => one.id);
     expect(ids(joinLines([line(1), line(2)], [line(2), line(3)], "newest"))).toEqual([1, 2, 3]);
     expect(ids(joinLines([line(5)], [line(3), line(4)], "oldest"))).toEqual([3, 4, 5]);
-    const part = (key: string): LogLine => ({ ...line(7), key });
-    const whole = joinLines([part("c"), line(8)], [part("a"), part("b"), part("c")], "oldest");
-    expect(whole.map((one) => one.key).slice(0, 3)).toEqual(["a", "b", "c"]);
+    const text = (lines: readonly LogLine[]) => lines.map((one) => one.text);
+    // The live stream joins pieces that the API has one by one: of both, each line is shown once.
+    const pair = linesOfEvents([event(8, "7\n8\n", { index: 7, pieces: 2 })]);
+    expect(text(joinLines(pair, [line(6), line(7), line(8)], "oldest"))).toEqual(["6", "7", "8"]);
+    expect(text(joinLines([line(6), line(7)], pair, "newest"))).toEqual(["6", "7", "8"]);
+    expect(text(joinLines([line(6), line(7), line(8)], pair, "newest"))).toEqual(["6", "7", "8"]);
+    const other = linesOfEvents([event(5, "b", { nodeId: "b", index: 0 })]);
+    expect(text(joinLines([line(4), line(6)], other, "newest"))).toEqual(["4", "b", "6"]);
     const many = Array.from({ length: MAX_LINES }, (_, index) => line(index + 2));
     expect(joinLines(many, [line(MAX_LINES + 9)], "newest").at(-1)?.id).toBe(MAX_LINES + 9);
     expect(joinLines(many, [line(1)], "oldest")[0]?.id).toBe(1);

@@ -171,7 +171,7 @@ class TestSchema:
 
     def test_the_parameters_of_a_query_are_described(self) -> None:
         shown = {one["name"]: one for one in schema.parameters(ListRuns)}
-        filters = ["status", "workflowId", "trigger", "text", "since", "until"]
+        filters = ["status", "workflowId", "trigger", "by", "text", "since", "until"]
         assert list(shown) == ["limit", "cursor", *filters]
         assert shown["status"]["schema"]["type"] == "string"
         assert all(one["description"] and not one["required"] for one in shown.values())

@@ -2,7 +2,7 @@
 
 import { create, type StoreApi, type UseBoundStore } from "zustand";
 import { api, dataOf } from "../../api/client";
-import type { RunEvent } from "../../model/run/events";
+import type { RunEvent, SnapshotBody } from "../../model/run/events";
 import { joinLines, type LogFilter, type LogLine, linesOfEvents, linesOfStored, MAX_LINES } from "./lines";
 
 export interface LogState {
@@ -45,6 +45,8 @@ function queryOf(filter: LogFilter) {
 export function createLogs(runId: string): LogStore {
   let filter: LogFilter | null = null;
   let turn = 0;
+  /** What is being read: what comes next waits for it. Another filter waits for nothing. */
+  let reading: Promise<void> = Promise.resolve();
   const fetchPage = async (cursor: string | null) => {
     if (filter === null) return { lines: [], next: null };
     const page = dataOf(
@@ -80,6 +82,22 @@ export function createLogs(runId: string): LogStore {
           set({ isLoading: false, error: error instanceof Error ? error : new Error(String(error)) });
       }
     };
+    /** A snapshot says what was before it, but not as lines: those that nobody has told are read. */
+    const catchUp = async (lastEvent: number): Promise<void> => {
+      if (get().lines.length === 0) return read(null);
+      const mine = turn;
+      const page = await fetchPage(null).catch(() => null);
+      if (mine !== turn) return;
+      // The next snapshot or filter reads again.
+      if (page === null) return set({ isLoading: false });
+      set(({ lines, older }) => {
+        const before = lines.filter((line) => line.id <= lastEvent);
+        const since = lines.filter((line) => line.id > lastEvent);
+        const hasGap = page.next !== null && (page.lines[0]?.id ?? 0) > (before.at(-1)?.id ?? 0);
+        const all = joinLines(joinLines(hasGap ? [] : before, page.lines, "newest"), since, "newest");
+        return { lines: all, older: hasGap ? page.next : older, isLoading: false };
+      });
+    };
     return {
       lines: [],
       older: null,
@@ -90,13 +108,26 @@ export function createLogs(runId: string): LogStore {
       async load(wanted) {
         filter = wanted;
         set({ lines: [], older: null, come: 0, isTrimmed: false });
-        await read(null);
+        reading = read(null);
+        await reading;
       },
       async loadOlder() {
         const { older, isLoading } = get();
-        if (older !== null && !isLoading) await read(older);
+        if (older === null || isLoading) return;
+        set({ isLoading: true });
+        reading = reading.then(() => {
+          // What was read before may have begun anew.
+          const from = get().older;
+          return from === null ? set({ isLoading: false }) : read(from);
+        });
+        await reading;
       },
       take(events) {
+        const snapshot = events.find((event) => event.type === "run.snapshot");
+        if (snapshot !== undefined) {
+          const { lastEvent } = snapshot.data as SnapshotBody;
+          reading = reading.then(() => catchUp(lastEvent));
+        }
         const more = linesOfEvents(events);
         if (more.length > 0)
           set((state) => ({
