@@ -140,7 +140,7 @@ def furnish(person: Person) -> tuple[dict[str, str], dict[str, str]]:
     runs["crowd"] = person.submit(large)
     for run_id in runs.values():
         settle(person, run_id)
-    runs["invoice-2"] = start(person, workflows["invoice"], {"currency": "CHF"})
+    runs["invoice-2"] = start(person, workflows["invoice"], {"currency": "NOK"})
     workflows["broken"] = break_it(person, json.loads(example("invoice")))
     twice = json.loads(example("retry"))
     twice["nodes"][0]["label"] = "Fails three times"
