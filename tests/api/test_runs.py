@@ -394,7 +394,10 @@ async def test_a_parameter_that_cannot_be_is_refused(query: str) -> None:
     [
         ("statsu=failed", "did you mean status?"),
         ("Limit=5", "did you mean limit?"),
-        ("colour=red", "known are: limit, cursor, status, workflowId, trigger, by, text, since, until"),
+        (
+            "colour=red",
+            "known are: limit, cursor, status, workflowId, trigger, by, text, since, until",
+        ),
     ],
 )
 async def test_an_unknown_parameter_is_refused_with_the_name_that_was_meant(
