@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.browsers import launched
+from tests.browser.editing import Editing
 from tests.browser.person import Person
 from tests.processes.command_line import up
 
@@ -35,3 +36,8 @@ def person(chromium: Browser, tmp_path: Path) -> Iterator[Person]:
 @pytest.fixture
 def page(person: Person) -> Page:
     return person.page
+
+
+@pytest.fixture
+def editing(person: Person) -> Editing:
+    return Editing(person)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.editing import Editing
-from tests.browser.person import Person
-
-
-@pytest.fixture
-def editing(person: Person) -> Editing:
-    return Editing(person)
 
 
 def fit_of(step: Locator) -> str | None:

@@ -5,16 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.editing import EXAMPLES, Editing
-from tests.browser.person import Person
-
-
-@pytest.fixture
-def editing(person: Person) -> Editing:
-    return Editing(person)
 
 
 def test_three_steps_with_the_mouse(editing: Editing) -> None:

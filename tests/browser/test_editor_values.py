@@ -5,18 +5,11 @@ from __future__ import annotations
 import json
 import uuid
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.editing import Editing
-from tests.browser.person import Person
 
 ECHO, LOG = str(uuid.uuid4()), str(uuid.uuid4())
-
-
-@pytest.fixture
-def editing(person: Person) -> Editing:
-    return Editing(person)
 
 
 def test_a_value_is_dragged_and_inserted_into_a_field(editing: Editing) -> None:
