@@ -227,6 +227,27 @@ async def test_the_newest_output_comes_in_pages_and_all_of_it_as_a_file() -> Non
         problem_of(await rig.get(f"{RUNS}/nope/logs?newest=true"), 404, "E.RUN.NOT_FOUND")
 
 
+async def test_output_before_an_event_ends_there_however_it_is_read() -> None:
+    async with serving() as rig:
+        path = f"{RUNS}/{await talked(rig)}/logs"
+        whole = (await rig.get(path)).json()["items"]
+        for bound in (1, whole[2]["id"], whole[-1]["id"] + 1, 2**63):
+            wanted = [line for line in whole if line["id"] < bound]
+            for newest in ("false", "true"):
+                seen: list[Any] = []
+                cursor: str | None = ""
+                while cursor is not None:
+                    query = f"before={bound}&newest={newest}&limit=2&cursor={cursor}"
+                    page = (await rig.get(f"{path}?{query}")).json()
+                    seen += page["items"]
+                    cursor = page["nextCursor"]
+                assert seen == (wanted[::-1] if newest == "true" else wanted)
+            file = await rig.get(f"{path}/file?before={bound}")
+            assert len(file.text.splitlines()) == len(wanted)
+        for wrong in ("0", "-1", "x", "1.5"):
+            problem_of(await rig.get(f"{path}?before={wrong}"), 400, "E.REQUEST.INVALID")
+
+
 async def test_a_page_of_output_has_a_thousand_lines() -> None:
     async with serving() as rig, rig.worker() as worker:
         run_id = await rig.submit()

@@ -22,7 +22,8 @@ def fits(query: ListLogs) -> Callable[[LogLine], bool]:
 
     def check(line: LogLine) -> bool:
         return (
-            query.channel in (None, line.channel)
+            (query.before is None or line.id < query.before)
+            and query.channel in (None, line.channel)
             and query.attempt in (None, line.attempt)
             and (not text or text in (line.text or "").lower())
         )

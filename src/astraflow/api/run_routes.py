@@ -250,13 +250,21 @@ class RunEndpoints(Endpoints):
         place = f"logs {run_id}"
         if request.query.scope and not request.query.cursor:
             await self._scheduler.reader.check_scope(tenant, run_id, request.query.scope)
-        last, _ = await self._scheduler.reader.last_event(tenant, run_id)
+        last = await self._last_wanted(request)
         if request.query.newest:
             return await self._list_newest(request, f"{place} newest", last)
         after = self._cursors.read(place, tenant, request.query.cursor, int) or 0
         lines, reached = await self._gather_lines(request, after, last)
         cursor = self._cursors.make(place, tenant, reached if reached < last else None)
         return json_response(LogPage(items=lines, next_cursor=cursor))
+
+    async def _last_wanted(self, request: Request[ListLogs]) -> int:
+        """The number of the last event whose output is asked for."""
+        last, _ = await self._scheduler.reader.last_event(
+            request.tenant, RunId(request.params["runId"])
+        )
+        before = request.query.before
+        return last if before is None else min(last, before - 1)
 
     async def _list_newest(self, request: Request[ListLogs], place: str, last: int) -> AsgiApp:
         run_id, tenant = RunId(request.params["runId"]), request.tenant
@@ -280,7 +288,7 @@ class RunEndpoints(Endpoints):
     )
     async def download_logs(self, request: Request[ListLogs]) -> AsgiApp:
         run_id, tenant = RunId(request.params["runId"]), request.tenant
-        last, _ = await self._scheduler.reader.last_event(tenant, run_id)
+        last = await self._last_wanted(request)
         events = self._scheduler.reader.follow_run(tenant, run_id, 0)
         head = [
             (b"content-type", b"text/plain; charset=utf-8"),

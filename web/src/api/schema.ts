@@ -7742,6 +7742,8 @@ export interface operations {
                 text?: string;
                 /** @description `true` begins with the newest output and goes back. */
                 newest?: boolean;
+                /** @description Only output of events before this number: the event stream has the rest. */
+                before?: number;
             };
             header?: never;
             path: {
@@ -7791,6 +7793,8 @@ export interface operations {
                 text?: string;
                 /** @description `true` begins with the newest output and goes back. */
                 newest?: boolean;
+                /** @description Only output of events before this number: the event stream has the rest. */
+                before?: number;
             };
             header?: never;
             path: {
