@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.person import Person
 from tests.browser.test_run_view import FIRST, node, workflow
@@ -156,8 +156,13 @@ def test_timeline_draws_the_rows_in_sight(person: Person) -> None:
     page.unroute_all(behavior="ignoreErrors")
 
 
-LINES = 50_000
-TALK = f"def main():\n    for number in range({LINES}):\n        print('line', number)\n    return {{}}\n"
+LINES = 20_000
+TALK = (
+    "import time\n\n"
+    f"def main():\n    for number in range({LINES}):\n        print('line', number)\n"
+    "        if number % 100 == 99:\n            time.sleep(0.015)\n    return {}\n"
+)
+"""Slow enough that a worker drops nothing of it, and over many batches of the event stream."""
 
 
 def test_logs_draw_the_lines_in_sight(person: Person) -> None:
@@ -166,11 +171,27 @@ def test_logs_draw_the_lines_in_sight(person: Person) -> None:
     path = f"/api/v1/runs/{run}"
     until(lambda: person.call("GET", path)["status"] == "succeeded", "the end of the run")
     person.go(f"/runs/{run}")
+    assert_all_lines(page, LINES)
+
+
+def test_logs_that_are_being_written_come_once_each(person: Person) -> None:
+    page = person.page
+    for _ in range(3):
+        run = person.submit(
+            workflow("Talk", node(FIRST, "core.python", "Speak", code=TALK, inputs={}))
+        )
+        # The page is opened while the step writes: some lines are read, some are told.
+        person.go(f"/runs/{run}")
+        expect(page.get_by_role("main").get_by_text("Succeeded").first).to_be_visible()
+        assert_all_lines(page, LINES)
+
+
+def assert_all_lines(page: Page, count: int) -> None:
+    """The last line is in sight; whoever goes up reads older ones, up to the first; no line is there twice."""
     lines = page.get_by_role("region", name="Lines of output")
-    expect(lines.get_by_text(f"line {LINES - 1}", exact=True)).to_be_visible()
+    expect(lines.get_by_text(f"line {count - 1}", exact=True)).to_be_visible()
     rows = lines.locator("[data-index]")
     assert 0 < rows.count() <= MOST_IN_SIGHT
-    # All of them are there: whoever goes up reads older ones, up to the first.
     page.wait_for_function(
         """(box) => {
           box.scrollTop = 0;
@@ -180,3 +201,7 @@ def test_logs_draw_the_lines_in_sight(person: Person) -> None:
         polling=200,
     )
     assert 0 < rows.count() <= MOST_IN_SIGHT
+    lines.press("End")
+    last = rows.last
+    expect(last).to_contain_text(f"line {count - 1}")
+    assert last.get_attribute("data-index") == str(count - 1)

@@ -2,25 +2,38 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { RunEvent } from "../src/model/run/events";
 import type { LogFilter } from "../src/runview/logs/lines";
 
-interface Page {
-  readonly items: readonly object[];
-  readonly nextCursor: string | null;
+interface Query {
+  readonly before?: number;
+  readonly cursor?: string;
 }
 
-const asked: (string | undefined)[] = [];
-let answer: (cursor: string | undefined) => Promise<Page>;
+const asked: Query[] = [];
+/** Lines that are stored: their events are numbered from 1. */
+let count = 0;
+let pageSize = 1_000;
+let isAway = false;
+/** What happens while a page is read. */
+let meanwhile: () => void = () => undefined;
 
+/** The newest lines first, as the API has them: up to an event, or from a cursor on. */
 vi.mock("../src/api/client", () => ({
   api: {
-    GET: async (_: string, { params }: { params: { query: { cursor?: string } } }) => {
-      asked.push(params.query.cursor);
-      return answer(params.query.cursor);
+    GET: async (_: string, { params }: { params: { query: Query } }) => {
+      asked.push(params.query);
+      if (isAway) throw new Error("away");
+      const { before, cursor } = params.query;
+      const last = Math.min(count, (before ?? Number(cursor)) - 1);
+      meanwhile();
+      await Promise.resolve();
+      const first = Math.max(1, last - pageSize + 1);
+      const ids = Array.from({ length: Math.max(0, last - first + 1) }, (_, place) => last - place);
+      return { items: ids.map(stored), nextCursor: first > 1 ? String(first) : null };
     },
   },
-  dataOf: (page: Page) => page,
+  dataOf: (page: unknown) => page,
 }));
 
-const { createLogs } = await import("../src/runview/logs/store");
+const { createLogs, MAX_LINES } = await import("../src/runview/logs/store");
 type LogStore = ReturnType<typeof createLogs>;
 
 const ALL: LogFilter = { kind: "all", level: "debug", nodeId: null, scopePath: null, text: "" };
@@ -53,101 +66,140 @@ const snapshot = (lastEvent: number): RunEvent => ({
   data: { lastEvent },
 });
 const textsOf = (logs: LogStore): readonly string[] => logs.getState().lines.map((line) => line.text);
-const lines = (from: number, to: number): readonly string[] =>
+const linesFrom = (from: number, to: number): readonly string[] =>
   Array.from({ length: to - from + 1 }, (_, place) => `line ${from + place}`);
-/** The newest lines first, as the API has them. */
-const page = (from: number, to: number, nextCursor: string | null = null): Page => ({
-  items: Array.from({ length: to - from + 1 }, (_, place) => stored(to - place)),
-  nextCursor,
-});
 
 describe("the lines of a run", () => {
-  beforeEach(() => void asked.splice(0));
+  beforeEach(() => {
+    asked.splice(0);
+    count = 0;
+    pageSize = 1_000;
+    isAway = false;
+    meanwhile = () => undefined;
+    vi.useRealTimers();
+  });
+  const settled = (logs: LogStore) => vi.waitFor(() => expect(logs.getState().isLoading).toBe(false));
 
-  it("has what came between the answer and the snapshot of the stream", async () => {
+  it("are read up to what the page knows, and told from there on", async () => {
     const logs = createLogs("run");
-    answer = async () => page(1, 3);
-    await logs.getState().load(ALL);
-    answer = async () => page(1, 6);
-    logs.getState().take([snapshot(6)]);
-    logs.getState().take([told(7)]);
-    await vi.waitFor(() => expect(textsOf(logs)).toEqual(lines(1, 7)));
-    expect(logs.getState().isLoading).toBe(false);
+    count = 9;
+    meanwhile = () => logs.getState().take([joined(6, 9)]);
+    await logs.getState().load(ALL, 5);
+    expect(textsOf(logs)).toEqual(linesFrom(1, 9));
+    expect(asked).toEqual([expect.objectContaining({ before: 6 })]);
   });
 
-  it("has each line once, however the live stream has joined them", async () => {
+  it("wait for the snapshot if the page knows nothing yet", async () => {
     const logs = createLogs("run");
-    answer = async () => {
-      // While the page is read the stream goes on: the page has some of what it tells.
-      logs.getState().take([joined(2, 5)]);
-      logs.getState().take([joined(6, 9)]);
-      return page(1, 7);
+    count = 8;
+    await logs.getState().load(ALL, 0);
+    // Another tab follows the run already: events come before the snapshot that has them.
+    logs.getState().take([told(5), told(6)]);
+    expect(asked).toHaveLength(0);
+    expect(logs.getState().isLoading).toBe(true);
+    logs.getState().take([snapshot(6), told(7)]);
+    logs.getState().take([told(8)]);
+    await settled(logs);
+    expect(textsOf(logs)).toEqual(linesFrom(1, 8));
+  });
+
+  it("are read between the last event and a snapshot, while others come", async () => {
+    const logs = createLogs("run");
+    count = 3;
+    await logs.getState().load(ALL, 3);
+    count = 3_000;
+    meanwhile = () => {
+      meanwhile = () => undefined;
+      count = 60_000;
+      logs.getState().take([joined(2_503, 4_000)]);
     };
-    await logs.getState().load(ALL);
-    expect(textsOf(logs)).toEqual(lines(1, 9));
-    logs.getState().take([joined(10, 12)]);
-    expect(textsOf(logs)).toEqual(lines(1, 12));
-    logs.getState().take([joined(10, 12)]);
-    expect(textsOf(logs)).toEqual(lines(1, 12));
-    answer = async () => page(5, 14, "before 5");
-    logs.getState().take([snapshot(13)]);
-    logs.getState().take([joined(14, 16)]);
-    await vi.waitFor(() => expect(textsOf(logs)).toEqual(lines(1, 16)));
+    logs.getState().take([snapshot(2_500), joined(2_501, 2_502)]);
+    await vi.waitFor(() => expect(textsOf(logs)).toEqual(linesFrom(1, 4_000)));
+    expect(logs.getState().older).toBeNull();
   });
 
-  it("lets old lines go rather than show a gap, and can read them again", async () => {
+  it("have no gap: old ones go if too much is missing, and can be read again", async () => {
     const logs = createLogs("run");
-    answer = async () => page(1, 3);
-    await logs.getState().load(ALL);
-    answer = async (cursor) => (cursor === undefined ? page(2_001, 2_003, "before") : page(1, 2_000));
+    pageSize = 100;
+    count = 3;
+    await logs.getState().load(ALL, 3);
+    count = 2_003;
     logs.getState().take([snapshot(2_003)]);
-    // What comes after the snapshot does not hide what is missing before it.
     logs.getState().take([joined(2_004, 2_006)]);
-    await vi.waitFor(() => expect(logs.getState().older).toBe("before"));
-    expect(textsOf(logs)).toEqual(lines(2_001, 2_006));
+    await vi.waitFor(() => expect(textsOf(logs)).toEqual(linesFrom(1_504, 2_006)));
     await logs.getState().loadOlder();
-    expect(textsOf(logs)).toEqual(lines(1, 2_006));
-    expect(asked.at(-1)).toBe("before");
+    expect(textsOf(logs)).toEqual(linesFrom(1_404, 2_006));
   });
 
-  it("begins again after a snapshot if nothing was read before", async () => {
+  it("are whole after two snapshots in a row", async () => {
     const logs = createLogs("run");
-    answer = async () => page(1, 0);
-    await logs.getState().load(ALL);
-    answer = async () => page(1, 2);
-    logs.getState().take([snapshot(2)]);
-    await vi.waitFor(() => expect(textsOf(logs)).toEqual(lines(1, 2)));
+    count = 5;
+    await logs.getState().load(ALL, 5);
+    count = 30;
+    logs.getState().take([snapshot(10), joined(11, 14)]);
+    logs.getState().take([snapshot(20)]);
+    logs.getState().take([joined(21, 30)]);
+    await vi.waitFor(() => expect(textsOf(logs)).toEqual(linesFrom(1, 30)));
   });
 
-  it("keeps what is known if the lines cannot be read", async () => {
+  it("need no second reading for a snapshot that says nothing new", async () => {
     const logs = createLogs("run");
-    answer = async () => page(1, 2);
-    await logs.getState().load(ALL);
-    answer = async () => {
-      throw new Error("away");
-    };
+    count = 5;
+    await logs.getState().load(ALL, 5);
     logs.getState().take([snapshot(5)]);
-    await vi.waitFor(() => expect(asked).toHaveLength(2));
-    expect(textsOf(logs)).toEqual(lines(1, 2));
-    expect(logs.getState().error).toBeNull();
+    logs.getState().take([told(6)]);
+    logs.getState().take([snapshot(6)]);
+    await Promise.resolve();
+    expect(asked).toHaveLength(1);
+    expect(textsOf(logs)).toEqual(linesFrom(1, 6));
   });
 
-  it("passes over what events have told to find older lines", async () => {
+  it("are read until they are known if the API is away", async () => {
+    vi.useFakeTimers();
     const logs = createLogs("run");
-    answer = async () => {
-      logs.getState().take(Array.from({ length: 500 }, (_, place) => told(501 + place)));
-      return page(901, 1_000, "before 901");
-    };
-    await logs.getState().load(ALL);
-    const pages: Record<string, Page> = {
-      "before 901": page(701, 900, "before 701"),
-      "before 701": page(501, 700, "before 501"),
-      "before 501": page(301, 500, "before 301"),
-    };
-    answer = async (cursor) => pages[cursor ?? ""] as Page;
-    await logs.getState().loadOlder();
-    expect(logs.getState().lines[0]?.id).toBe(301);
-    expect(logs.getState().older).toBe("before 301");
-    expect(logs.getState().lines).toHaveLength(700);
+    count = 5;
+    await logs.getState().load(ALL, 2);
+    isAway = true;
+    logs.getState().take([snapshot(5)]);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(textsOf(logs)).toEqual(linesFrom(1, 2));
+    expect(logs.getState().error).toBeNull();
+    isAway = false;
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(textsOf(logs)).toEqual(linesFrom(1, 5));
+  });
+
+  it("of another filter are not mixed with those that were being read", async () => {
+    const logs = createLogs("run");
+    count = 5;
+    const first = logs.getState().load(ALL, 5);
+    logs.getState().take([snapshot(9)]);
+    count = 9;
+    await Promise.all([first, logs.getState().load({ ...ALL, kind: "stdout" }, 9)]);
+    await settled(logs);
+    expect(textsOf(logs)).toEqual(linesFrom(1, 9));
+  });
+
+  it("say that they cannot be read, and can be read again", async () => {
+    const logs = createLogs("run");
+    count = 5;
+    isAway = true;
+    await logs.getState().load(ALL, 5);
+    expect(logs.getState().error?.message).toBe("away");
+    isAway = false;
+    await logs.getState().load(ALL, 5);
+    expect(logs.getState().error).toBeNull();
+    expect(textsOf(logs)).toEqual(linesFrom(1, 5));
+  });
+
+  it("are bounded: the newest stay, and those before them are not read again", async () => {
+    const logs = createLogs("run");
+    count = 5_000;
+    await logs.getState().load(ALL, 5_000);
+    expect(logs.getState().older).not.toBeNull();
+    logs.getState().take([joined(5_001, 5_000 + MAX_LINES + 1)]);
+    const { lines, older, isTrimmed } = logs.getState();
+    expect([lines.length, older, isTrimmed]).toEqual([MAX_LINES, null, true]);
+    expect(lines.at(-1)?.text).toBe(`line ${5_000 + MAX_LINES + 1}`);
   });
 });

@@ -5,7 +5,7 @@ import { newNode, type RunNode, startRun } from "../src/model/run/state";
 import { alertsOf } from "../src/runview/alerts";
 import { readBlock } from "../src/runview/eventLog";
 import { ansiSpans, stripAnsi } from "../src/runview/logs/ansi";
-import { filterLines, joinLines, type LogLine, linesOfEvents, MAX_LINES } from "../src/runview/logs/lines";
+import { filterLines, linesOfEvents } from "../src/runview/logs/lines";
 import { planRerun } from "../src/runview/rerunPlan";
 import { readRunSearch } from "../src/runview/search";
 import { countStates, sortSteps, stepRows } from "../src/runview/stepRows";
@@ -313,25 +313,6 @@ describe("logs", () => {
     expect(ids({ nodeId: "m" })).toEqual([3]);
     expect(ids({ nodeId: "m", scopePath: "m:4" })).toEqual([]);
     expect(ids({ text: "RED" })).toEqual([1]);
-  });
-
-  it("are joined once each, and bounded", () => {
-    const line = (id: number): LogLine => linesOfEvents([event(id, String(id))])[0] as LogLine;
-    const ids = (lines: readonly LogLine[]) => lines.map((one) => one.id);
-    expect(ids(joinLines([line(1), line(2)], [line(2), line(3)], "newest"))).toEqual([1, 2, 3]);
-    expect(ids(joinLines([line(5)], [line(3), line(4)], "oldest"))).toEqual([3, 4, 5]);
-    const text = (lines: readonly LogLine[]) => lines.map((one) => one.text);
-    // The live stream joins pieces that the API has one by one: of both, each line is shown once.
-    const pair = linesOfEvents([event(8, "7\n8\n", { index: 7, pieces: 2 })]);
-    expect(text(joinLines(pair, [line(6), line(7), line(8)], "oldest"))).toEqual(["6", "7", "8"]);
-    expect(text(joinLines([line(6), line(7)], pair, "newest"))).toEqual(["6", "7", "8"]);
-    expect(text(joinLines([line(6), line(7), line(8)], pair, "newest"))).toEqual(["6", "7", "8"]);
-    const other = linesOfEvents([event(5, "b", { nodeId: "b", index: 0 })]);
-    expect(text(joinLines([line(4), line(6)], other, "newest"))).toEqual(["4", "b", "6"]);
-    const many = Array.from({ length: MAX_LINES }, (_, index) => line(index + 2));
-    expect(joinLines(many, [line(MAX_LINES + 9)], "newest").at(-1)?.id).toBe(MAX_LINES + 9);
-    expect(joinLines(many, [line(1)], "oldest")[0]?.id).toBe(1);
-    expect(joinLines(many, [line(1)], "oldest")).toHaveLength(MAX_LINES);
   });
 
   it("have the colours of a terminal", () => {

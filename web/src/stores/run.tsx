@@ -24,8 +24,6 @@ interface FollowedRun {
 interface Pause {
   readonly isPaused: boolean;
   readonly waiting: number;
-  /** How often what had come was too much to be kept: whatever shows single events has to read them again. */
-  readonly gaps: number;
 }
 
 const RunContext = createContext<FollowedRun | null>(null);
@@ -38,7 +36,7 @@ function makeRun(runId: string): FollowedRun {
     results: createStore<ReadonlyMap<string, unknown>>()(() => new Map()),
     listeners: new Set(),
     buffer: new EventBuffer(),
-    pause: createStore<Pause>()(() => ({ isPaused: false, waiting: 0, gaps: 0 })),
+    pause: createStore<Pause>()(() => ({ isPaused: false, waiting: 0 })),
   };
 }
 
@@ -79,8 +77,7 @@ function show(run: FollowedRun, events: readonly RunEvent[]): void {
 /** What came while the view stood still is shown at once. */
 function resume(run: FollowedRun): void {
   const { events, needsSnapshot } = run.buffer.take();
-  const { gaps } = run.pause.getState();
-  run.pause.setState({ isPaused: false, waiting: 0, gaps: needsSnapshot ? gaps + 1 : gaps });
+  run.pause.setState({ isPaused: false, waiting: 0 });
   if (events.length > 0) show(run, events);
   if (needsSnapshot || run.state.getState().needsSnapshot) refreshRun(run.state.getState().runId);
 }

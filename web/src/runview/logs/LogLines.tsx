@@ -13,6 +13,8 @@ import type { LogLine } from "./lines";
 import classes from "./logs.module.css";
 
 const ROW = 20;
+/** Above the first line and below the last one. */
+const MARGIN = 4;
 /** So near to the end counts as the end. */
 const END = 32;
 /** So near to the beginning the next page is asked for. */
@@ -38,6 +40,8 @@ export function LogLines({ lines, canLoadOlder, onOlder }: Props) {
     getItemKey: (index) => lines[index]?.key ?? index,
     estimateSize: () => ROW,
     overscan: 20,
+    paddingStart: MARGIN,
+    paddingEnd: MARGIN,
   });
   const newest = lines.at(-1)?.id ?? 0;
   if (isFollowing) lastSeen.current = newest;

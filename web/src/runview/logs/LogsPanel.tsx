@@ -3,7 +3,7 @@ import { IconChevronDown, IconChevronUp, IconDownload, IconSearch, IconX } from 
 import { useCallback, useEffect, useMemo } from "react";
 import { Failure } from "../../app/PanelStates";
 import type { RunEvent } from "../../model/run/events";
-import { usePause, useRun, useRunEvents } from "../../stores/run";
+import { useRun, useRunEvents, useRunReader } from "../../stores/run";
 import { texts } from "../../texts";
 import { formatCount } from "../../values/format";
 import { Nothing } from "../Panel";
@@ -12,9 +12,9 @@ import { LEVELS, type Level, LOG_KINDS, type LogKind } from "../search";
 import shared from "../shared.module.css";
 import { useTyped } from "../typed";
 import { LogLines } from "./LogLines";
-import { filterLines, type LogFilter, MAX_LINES } from "./lines";
+import { filterLines, type LogFilter } from "./lines";
 import classes from "./logs.module.css";
-import { createLogs } from "./store";
+import { createLogs, MAX_LINES } from "./store";
 
 interface Props {
   readonly isOpen: boolean;
@@ -138,15 +138,14 @@ function Lines({ runId, filter }: LinesProps) {
   const useLogs = useMemo(() => createLogs(runId), [runId]);
   const { lines, older, isLoading, isTrimmed, error, load, loadOlder, take } = useLogs();
   useRunEvents(useCallback((events: readonly RunEvent[]) => take(events), [take]));
-  const { gaps } = usePause();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was not kept during a pause is read again
-  useEffect(() => void load(filter), [load, filter, gaps]);
+  const read = useRunReader();
+  useEffect(() => void load(filter, read().lastEvent), [load, filter, read]);
   const shown = useMemo(() => filterLines(lines, filter), [lines, filter]);
   const isNarrow = filter.kind !== "all" || filter.level !== "debug" || filter.text !== "";
   const isFiltered = isNarrow || filter.nodeId !== null;
   const isOnlyStep = !isNarrow && filter.nodeId !== null;
   if (error !== null && lines.length === 0)
-    return <Failure title={words.failed} error={error} retry={() => void load(filter)} />;
+    return <Failure title={words.failed} error={error} retry={() => void load(filter, read().lastEvent)} />;
   if (shown.length === 0 && !isLoading) {
     if (older !== null)
       return (
