@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isAsText, readText, writeText } from "../src/editor/asText";
+import { isAsText, readText, shownText, writeText } from "../src/editor/asText";
 import { createSession, documentOf, type EditorSession } from "../src/editor/session";
 import { foundZones, offsetOf, timeZones } from "../src/forms/timeZones";
 import { drawingProblem, edgesOf, nodesOf, openDocument, textOf } from "../src/model/document";
@@ -83,6 +83,21 @@ describe("editing as text", () => {
       mayEdit: true,
       mayRun: true,
     });
+
+  it("is spread over lines if it is written on one, with each value as it was written", () => {
+    const compact =
+      '{"id":"w","nodes":[{"id":"a", "type":"t","parameters":{"n":1.0,"big":1e400,"a":1,"a":2,"é":"\\u00e9"}}],"edges":[ ]}';
+    expect(shownText(openDocument(compact))).toBe(
+      '{\n  "id": "w",\n  "nodes": [\n    {\n      "id": "a",\n      "type": "t",\n      "parameters": {\n' +
+        '        "n": 1.0,\n        "big": 1e400,\n        "a": 1,\n        "a": 2,\n        "é": "\\u00e9"\n' +
+        '      }\n    }\n  ],\n  "edges": [ ]\n}\n',
+    );
+    expect(shownText(openDocument("{\n}"))).toBe("{\n}");
+    // Whoever only looks at it changes nothing.
+    const session = sessionOf(compact);
+    expect(writeText(session, shownText(documentOf(session)))).toBe(true);
+    expect(textOf(documentOf(session))).toBe(compact);
+  });
 
   it("keeps the bytes that were typed, as one entry that can be undone", () => {
     const session = sessionOf('{"nodes":[7]}');

@@ -123,7 +123,7 @@ describe("the rows of a tree", () => {
 
 describe("numbers", () => {
   it.each([
-    [0, "0 ms"],
+    [0, "< 1 ms"],
     [999, "999 ms"],
     [4_260, "4.2 s"],
     [9_999, "9.9 s"],
@@ -131,7 +131,7 @@ describe("numbers", () => {
     [64_000, "1m 04s"],
     [7_500_000, "2h 05m"],
     [273_600_000, "3d 04h"],
-    [-5, "0 ms"],
+    [-5, "< 1 ms"],
   ])("%d ms is %s", (ms, text) => expect(formatDuration(ms)).toBe(text));
 
   it("are short", () => {

@@ -47,6 +47,23 @@ export function Failure({ title, error, retry }: FailureProps) {
   );
 }
 
+interface MissingProps {
+  readonly title: string;
+  readonly hint: string;
+  readonly children: ReactNode;
+}
+
+/** What an address names is not there; `children` leads to where others are. */
+export function Missing({ title, hint, children }: MissingProps) {
+  return (
+    <div className={classes.empty}>
+      <Title order={1}>{title}</Title>
+      <div className={classes.hint}>{hint}</div>
+      {children}
+    </div>
+  );
+}
+
 interface EmptyProps {
   readonly icon: ComponentType<{ size: number; stroke: number; className?: string | undefined }>;
   readonly title: string;

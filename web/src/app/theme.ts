@@ -66,6 +66,7 @@ export const theme = createTheme({
     Drawer: { defaultProps: { overlayProps: { backgroundOpacity: 0.25 }, closeButtonProps: CLOSE } },
     Modal: { defaultProps: { overlayProps: { backgroundOpacity: 0.35 }, closeButtonProps: CLOSE } },
     Select: { defaultProps: { size: "xs" } },
+    Autocomplete: { defaultProps: { size: "xs" } },
     Notification: { defaultProps: { closeButtonProps: CLOSE }, styles: NOTIFICATION },
     // Its placeholder takes the focus and is no item of a menu: screen readers stumble over it.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useCatalog } from "../api/workflows";
 import frame from "../app/frame.module.css";
+import { Missing } from "../app/PanelStates";
 import { may } from "../app/rights";
 import { useSession } from "../app/session";
 import { texts } from "../texts";
@@ -17,18 +18,6 @@ async function openFor(id: string, version: number | undefined, isNew: boolean):
     return { ...(await readVersion(id, version)), isRestored: false, isConflict: false };
   const read = (one: string) => readNewest(one, isNew);
   return openWorkflow(id, isNew ? texts.editor.untitled : null, read, browserCopies);
-}
-
-function Missing({ title, hint }: { readonly title: string; readonly hint: string }) {
-  return (
-    <div className={frame.empty}>
-      <Title order={1}>{title}</Title>
-      <div className={frame.hint}>{hint}</div>
-      <Button component={Link} to="/workflows">
-        {texts.editor.missing.back}
-      </Button>
-    </div>
-  );
 }
 
 /** One workflow: to edit, or read-only for those who may not and for older versions. */
@@ -49,7 +38,13 @@ export function EditorPage() {
   const { missing, load } = texts.editor;
   const error = opening.error ?? catalog.error;
   if (error instanceof MissingWorkflow || (error !== null && "status" in error && error.status === 404))
-    return <Missing title={missing.title} hint={missing.hint} />;
+    return (
+      <Missing title={missing.title} hint={missing.hint}>
+        <Button component={Link} to="/workflows">
+          {missing.back}
+        </Button>
+      </Missing>
+    );
   if (error !== null && (opening.data === undefined || catalog.data === undefined)) {
     const retry = (): void => {
       void opening.refetch();

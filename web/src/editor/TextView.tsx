@@ -3,10 +3,10 @@ import { IconAlertTriangle, IconBraces, IconSitemap } from "@tabler/icons-react"
 import { useEffect, useMemo } from "react";
 import { CodeEditor } from "../code/CodeEditor";
 import { useDraft } from "../forms/useDraft";
-import { isDrawable, textOf } from "../model/document";
+import { isDrawable } from "../model/document";
 import { useDocument, useEditor } from "../stores/editor";
 import { texts } from "../texts";
-import { lineOf, readText, type TextMark, writeText } from "./asText";
+import { lineOf, readText, shownText, type TextMark, writeText } from "./asText";
 import classes from "./editor.module.css";
 import type { FoundProblem } from "./problemPlaces";
 import { useSession, useUi } from "./session";
@@ -32,7 +32,7 @@ export function TextView() {
   const document = useDocument();
   const isReadOnly = useEditor((state) => state.isReadOnly);
   const found = useUi((state) => state.problems);
-  const saved = useMemo(() => textOf(document), [document]);
+  const saved = useMemo(() => shownText(document), [document]);
   const draft = useDraft(saved, false, (text) => void writeText(session, text));
   const isTyped = draft.value !== saved;
   const read = useMemo(

@@ -1,6 +1,7 @@
 /** A workflow that is edited as text: because somebody wants to, or because it cannot be drawn. */
 
 import { drawingProblem, isDrawable, openDocument, textOf, type WorkflowDocument } from "../model/document";
+import { spread } from "../model/json/printing";
 import { type JsonPath, JsonTextError, spanAt } from "../model/json/tree";
 import { texts } from "../texts";
 import type { FoundProblem } from "./problemPlaces";
@@ -68,12 +69,18 @@ export function readText(text: string, found: readonly FoundProblem[]): ReadText
   };
 }
 
+/** The text of a document, for people: what was written on one line is spread over several. */
+export function shownText(document: WorkflowDocument): string {
+  const text = textOf(document);
+  return text.trimEnd().includes("\n") ? text : `${spread(document.root)}\n`;
+}
+
 /** Take a text as the document: one entry of the history. False if it is not JSON. */
 export function writeText(session: EditorSession, text: string): boolean {
   const { document } = readText(text, []);
   if (document === null) return false;
   session.editor.actions.edit(texts.editor.did.editText, (before) =>
-    textOf(before) === text ? before : document,
+    text === textOf(before) || text === shownText(before) ? before : document,
   );
   return true;
 }

@@ -66,14 +66,17 @@ export function FieldView({ field, value: whole }: FieldProps) {
     errors: field.problem === undefined ? errors : [...errors, field.problem],
     pointer,
   };
+  const source = field.root === "results" ? undefined : host.wired?.get(pointerOf(field.path));
   if (isShown) {
     return (
-      <FieldFrame {...frame} isGroup>
-        <ReadOnlyValue field={field} value={value} labelledBy={`${id}-label`} />
+      <FieldFrame {...frame} isGroup source={source}>
+        {(source === undefined || value !== undefined) && (
+          <ReadOnlyValue field={field} value={value} labelledBy={`${id}-label`} />
+        )}
       </FieldFrame>
     );
   }
-  return <EditedField {...{ field, value, whole, control, frame }} />;
+  return <EditedField {...{ field, value, whole, control, frame, source }} />;
 }
 
 /** What is wrong inside of a control that holds no fields is told at the control itself. */
@@ -85,6 +88,8 @@ function errorsAt(errors: readonly FieldError[], place: string, control: Control
 
 interface EditedProps extends FieldProps {
   readonly control: Control;
+  /** Where the value comes from, if a wire brings it. */
+  readonly source: string | undefined;
   readonly frame: {
     readonly id: string;
     readonly label: string;
@@ -100,6 +105,7 @@ function EditedField({
   value,
   whole,
   control,
+  source,
   frame,
 }: EditedProps & { readonly whole: Json | undefined }) {
   const host = useForm();
@@ -130,7 +136,7 @@ function EditedField({
       onFocus={taking?.onFocus}
       // An expression takes a dropped text itself, where the pointer is.
       onTake={hasExpression ? undefined : taking?.take}
-      source={host.wired?.get(pointerOf(field.path))}
+      source={source}
       actions={
         <>
           {canReset && <ResetButton label={field.label} onClick={() => change(undefined)} />}

@@ -1,28 +1,15 @@
-import { Button, Title } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { ApiError } from "../api/client";
 import { useCatalog, useRunDocument } from "../api/workflows";
-import { Failure, Loading } from "../app/PanelStates";
+import { Failure, Loading, Missing } from "../app/PanelStates";
 import { useRunHeader } from "../runview/queries";
 import { RunView } from "../runview/RunView";
 import { DefinitionProvider, defineRun, PlaceProvider, useAddressedPlace } from "../runview/runPage";
 import classes from "../runview/shared.module.css";
 import { RunProvider } from "../stores/run";
 import { texts } from "../texts";
-
-function Missing() {
-  const words = texts.runView.missing;
-  return (
-    <div className={classes.note}>
-      <Title order={1}>{words.title}</Title>
-      <span>{words.hint}</span>
-      <Button component={Link} to="/runs" variant="default">
-        {words.back}
-      </Button>
-    </div>
-  );
-}
 
 /** One run, live. */
 export function RunPage() {
@@ -41,7 +28,16 @@ export function RunPage() {
   const failed = [header, catalog, document].find(
     (query) => query.data === undefined && query.error !== null,
   );
-  if (failed?.error instanceof ApiError && failed.error.status === 404) return <Missing />;
+  if (failed?.error instanceof ApiError && failed.error.status === 404) {
+    const { title, hint, back } = texts.runView.missing;
+    return (
+      <Missing title={title} hint={hint}>
+        <Button component={Link} to="/runs">
+          {back}
+        </Button>
+      </Missing>
+    );
+  }
   if (failed?.error != null)
     return <Failure title={texts.failed.title} error={failed.error} retry={() => void failed.refetch()} />;
   if (definition === null || header.data === undefined)

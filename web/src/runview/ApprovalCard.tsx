@@ -56,7 +56,7 @@ export function ApprovalCard({ approval, origin, onDecided = () => {} }: Props) 
         <h2 className={shared.subtitle}>{words.title(`${approval.label}${where}`)}</h2>
         {origin}
         <p className={classes.question}>{approval.message}</p>
-        <small className={shared.dim}>{facts.join(" · ")}</small>
+        <small className={classes.facts}>{facts.join(" · ")}</small>
         {!isOurs && <small className={shared.dim}>{words.notYours}</small>}
         {isOurs && form !== undefined && (
           <ParametersField label={words.values} schema={form} value={values ?? {}} onChange={setValues} />

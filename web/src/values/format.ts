@@ -17,6 +17,7 @@ const two = (value: number): string => String(value).padStart(2, "0");
 /** `340 ms`, `4.2 s`, `42 s`, `1m 04s`, `2h 05m`, `3d 04h`. */
 export function formatDuration(ms: number): string {
   const whole = Math.max(0, Math.round(ms));
+  if (whole === 0) return "< 1 ms";
   if (whole < 1000) return `${whole} ms`;
   if (whole < 10_000) return `${(Math.floor(whole / 100) / 10).toFixed(1)} s`;
   const seconds = Math.floor(whole / 1000);

@@ -31,6 +31,10 @@ export function print(value: Json, style: JsonStyle, depth: number): string {
         ([key, item]) =>
           `${JSON.stringify(key)}:${style.isSpaced ? " " : ""}${print(item as Json, style, depth + 1)}`,
       );
+  return enclosed(isList, rows, style, depth);
+}
+
+function enclosed(isList: boolean, rows: readonly string[], style: JsonStyle, depth: number): string {
   const [open, close] = isList ? ["[", "]"] : ["{", "}"];
   if (rows.length === 0) return `${open}${close}`;
   return `${open}${lead(style, depth + 1)}${rows.join(separator(style, depth + 1))}${lead(style, depth)}${close}`;
@@ -43,4 +47,14 @@ export function lead(style: JsonStyle, depth: number): string {
 
 export function separator(style: JsonStyle, depth: number): string {
   return style.indent === "" ? (style.isSpaced ? ", " : ",") : `,${lead(style, depth)}`;
+}
+
+/** A tree over several lines, each value and each key as it was written. */
+export function spread(node: JsonNode, depth = 0): string {
+  if (!isParent(node) || node.children.length === 0) return node.text;
+  const rows = node.children.map((child) => {
+    const key = node.kind === "array" ? "" : node.text.slice(child.start, child.valueStart).trimEnd();
+    return `${key}${key && " "}${spread(child.value, depth + 1)}`;
+  });
+  return enclosed(node.kind === "array", rows, TWO_SPACES, depth);
 }

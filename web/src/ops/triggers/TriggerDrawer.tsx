@@ -52,7 +52,7 @@ export function TriggerDrawer({ trigger, workflowName, onClose }: Props) {
           />
           <RunNow trigger={trigger} />
           {trigger.hookPath !== undefined && <Address path={trigger.hookPath} />}
-          {trigger.nextTimes !== undefined && trigger.enabled && <NextTimes times={trigger.nextTimes} />}
+          {trigger.enabled && <NextTimes times={trigger.nextTimes ?? []} />}
           <History trigger={trigger} />
         </>
       )}
@@ -98,6 +98,7 @@ function Address({ path }: { readonly path: string }) {
 }
 
 function NextTimes({ times }: { readonly times: readonly string[] }) {
+  if (times.length === 0) return null;
   return (
     <section className={classes.section}>
       <h3>{words.nextTimes}</h3>

@@ -10,6 +10,7 @@ import { Nothing } from "../Panel";
 import type { NodeDetail } from "../queries";
 import { useDefinition, useRunId, useRunSearch, useSetSearch } from "../runPage";
 import type { Part } from "../search";
+import { WorkerName } from "../WorkerName";
 import { itemOf } from "./crumbs";
 import { ErrorView } from "./ErrorView";
 import { InsideView } from "./InsideView";
@@ -168,6 +169,20 @@ function Input({ detail }: { readonly detail: NodeDetail }) {
   return <ValueView value={parameters} />;
 }
 
+/** The scheduler names a worker by its id: people know it by its name. */
+function StoryText({ text }: { readonly text: string }) {
+  const [, before = text, worker, after] = /^(.* leased to )(\S+)( .*)$/.exec(text) ?? [];
+  return worker === undefined ? (
+    text
+  ) : (
+    <>
+      {before}
+      <WorkerName id={worker} />
+      {after}
+    </>
+  );
+}
+
 function History({ detail }: { readonly detail: NodeDetail }) {
   const told = detail.story.map((line, place) => {
     const at = line.slice(0, line.indexOf(" "));
@@ -180,7 +195,9 @@ function History({ detail }: { readonly detail: NodeDetail }) {
           <time dateTime={one.at} title={one.at}>
             {formatClock(one.at)}
           </time>
-          <span>{one.text}</span>
+          <span>
+            <StoryText text={one.text} />
+          </span>
         </li>
       ))}
     </ol>
