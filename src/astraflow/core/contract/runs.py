@@ -515,7 +515,8 @@ class ListLogs(WidePageQuery, frozen=True, kw_only=True):
     ] = ""
     newest: Annotated[bool, doc("`true` begins with the newest output and goes back.")] = False
     before: Annotated[
-        Positive | None, doc("Only output of events before this number: the event stream has the rest.")
+        Positive | None,
+        doc("Only output of events before this number: the event stream has the rest."),
     ] = None
 
 
