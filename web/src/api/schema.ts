@@ -7742,7 +7742,7 @@ export interface operations {
                 text?: string;
                 /** @description `true` begins with the newest output and goes back. */
                 newest?: boolean;
-                /** @description Only output of events before this number: the event stream has the rest. */
+                /** @description Only output of events before this number. */
                 before?: number;
             };
             header?: never;
@@ -7793,7 +7793,7 @@ export interface operations {
                 text?: string;
                 /** @description `true` begins with the newest output and goes back. */
                 newest?: boolean;
-                /** @description Only output of events before this number: the event stream has the rest. */
+                /** @description Only output of events before this number. */
                 before?: number;
             };
             header?: never;

@@ -514,10 +514,7 @@ class ListLogs(WidePageQuery, frozen=True, kw_only=True):
         str, doc("Only output with this text in it, in whatever case.", max_length=MAX_ID_CHARS)
     ] = ""
     newest: Annotated[bool, doc("`true` begins with the newest output and goes back.")] = False
-    before: Annotated[
-        Positive | None,
-        doc("Only output of events before this number: the event stream has the rest."),
-    ] = None
+    before: Annotated[Positive | None, doc("Only output of events before this number.")] = None
 
 
 class ListArtifacts(Query, frozen=True, kw_only=True):
