@@ -89,6 +89,16 @@ def failing(pattern: str) -> Act:
     return lambda page: page.route(pattern, refuse)
 
 
+def nothing(pattern: str) -> Act:
+    """Lists without rows, also if there are some."""
+    body = '{"items": [], "nextCursor": null}'
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=body, content_type="application/json")
+
+    return lambda page: page.route(pattern, answer)
+
+
 def until_alert(page: Page) -> None:
     """A request is tried twice before its error is shown."""
     page.get_by_role("alert").first.wait_for()
@@ -99,8 +109,9 @@ def menu(button: str, item: str) -> Act:
 
 
 def empty_scenes() -> Iterator[Scene]:
-    for section in ("workflows", "runs", "triggers", "workers", "approvals"):
+    for section in ("workflows", "runs", "triggers", "approvals"):
         yield Scene(f"{section}-empty", f"/{section}")
+    yield Scene("workers-empty", "/workers", before=nothing("**/api/v1/workers*"))
     yield Scene("secrets-empty", "/settings?tab=secrets")
     yield Scene("editor-empty", "/workflows/new")
     yield Scene("login-known", "/login")

@@ -50,7 +50,7 @@ EXAMPLES = (
 NOT_RUN = ("playwright-smoke",)
 PASSWORD = "a password for pictures"
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
-OFFLINE = re.compile("Reconnecting|Offline")
+OFFLINE = re.compile("^Offline since")
 QUIET_MS = 600
 """After the last request: fonts and transitions."""
 ACT_MS = 10_000

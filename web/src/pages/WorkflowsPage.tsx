@@ -1,9 +1,10 @@
-import { Alert, Button, Skeleton, TextInput, Title } from "@mantine/core";
+import { Alert, Button, TextInput, Title } from "@mantine/core";
 import { IconFileImport, IconPlus, IconSearch, IconTemplate } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import frame from "../app/frame.module.css";
+import { Loading } from "../app/PanelStates";
 import { useMay } from "../app/session";
 import { newId } from "../editor/adding";
 import { ConfirmDelete } from "../editor/ConfirmDelete";
@@ -75,7 +76,7 @@ export function WorkflowsPage() {
           {problem}
         </Alert>
       )}
-      {data === undefined && error === null && <Skeleton height={120} mt="md" />}
+      {data === undefined && error === null && <Loading />}
       {data === undefined && error !== null && (
         <div className={frame.empty} role="alert">
           <Title order={2}>{texts.failed.panel}</Title>
