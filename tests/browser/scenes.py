@@ -67,11 +67,10 @@ HELD: list[Route] = []
 def never(pattern: str) -> Act:
     """Answers that do not come until `release`: the page stays in its state of loading."""
 
-    def hold(
-        route: Route,
-    ) -> None:  # Playwright sets an attribute on it: a bound `append` takes none
+    def hold(route: Route) -> None:
         HELD.append(route)
 
+    # Not `HELD.append` itself: Playwright sets an attribute on what it is given.
     return lambda page: page.route(pattern, hold)
 
 

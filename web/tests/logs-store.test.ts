@@ -12,15 +12,21 @@ const asked: Query[] = [];
 let count = 0;
 let pageSize = 1_000;
 let isAway = false;
+let refusal: Error | null = null;
 /** What happens while a page is read. */
 let meanwhile: () => void = () => undefined;
 
+// The client asks where the page is from.
+vi.hoisted(() => vi.stubGlobal("location", { origin: "http://localhost" }));
+
 /** The newest lines first, as the API has them: up to an event, or from a cursor on. */
-vi.mock("../src/api/client", () => ({
+vi.mock("../src/api/client", async (original) => ({
+  ...(await original<typeof import("../src/api/client")>()),
   api: {
     GET: async (_: string, { params }: { params: { query: Query } }) => {
       asked.push(params.query);
       if (isAway) throw new Error("away");
+      if (refusal !== null) throw refusal;
       const { before, cursor } = params.query;
       const last = Math.min(count, (before ?? Number(cursor)) - 1);
       meanwhile();
@@ -33,6 +39,7 @@ vi.mock("../src/api/client", () => ({
   dataOf: (page: unknown) => page,
 }));
 
+const { ApiError } = await import("../src/api/client");
 const { createLogs, MAX_LINES } = await import("../src/runview/logs/store");
 type LogStore = ReturnType<typeof createLogs>;
 
@@ -75,6 +82,7 @@ describe("the lines of a run", () => {
     count = 0;
     pageSize = 1_000;
     isAway = false;
+    refusal = null;
     meanwhile = () => undefined;
     vi.useRealTimers();
   });
@@ -167,6 +175,25 @@ describe("the lines of a run", () => {
     isAway = false;
     await vi.advanceTimersByTimeAsync(3_000);
     expect(textsOf(logs)).toEqual(linesFrom(1, 5));
+  });
+
+  it("are not asked for again if they are refused, or if nobody looks any more", async () => {
+    vi.useFakeTimers();
+    const logs = createLogs("run");
+    count = 5;
+    await logs.getState().load(ALL, 2);
+    refusal = new ApiError("there is no such run", 404, "E.RUN.NOT_FOUND", null);
+    logs.getState().take([snapshot(4)]);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(asked).toHaveLength(2);
+    expect(logs.getState().error).toBe(refusal);
+    refusal = new ApiError("the store cannot be reached", 503, "E.STORE.UNAVAILABLE", null);
+    logs.getState().take([snapshot(5)]);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(asked).toHaveLength(4);
+    logs.getState().stop();
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(asked).toHaveLength(4);
   });
 
   it("of another filter are not mixed with those that were being read", async () => {

@@ -136,10 +136,13 @@ function Lines({ runId, filter }: LinesProps) {
   const set = useSetSearch();
   const isOver = useRun((run) => run.finishedAt !== null);
   const useLogs = useMemo(() => createLogs(runId), [runId]);
-  const { lines, older, isLoading, isTrimmed, error, load, loadOlder, take } = useLogs();
+  const { lines, older, isLoading, isTrimmed, error, load, loadOlder, take, stop } = useLogs();
   useRunEvents(useCallback((events: readonly RunEvent[]) => take(events), [take]));
   const read = useRunReader();
-  useEffect(() => void load(filter, read().lastEvent), [load, filter, read]);
+  useEffect(() => {
+    void load(filter, read().lastEvent);
+    return stop;
+  }, [load, stop, filter, read]);
   const shown = useMemo(() => filterLines(lines, filter), [lines, filter]);
   const isNarrow = filter.kind !== "all" || filter.level !== "debug" || filter.text !== "";
   const isFiltered = isNarrow || filter.nodeId !== null;

@@ -8,7 +8,7 @@
  */
 
 import { create, type StoreApi, type UseBoundStore } from "zustand";
-import { api, dataOf } from "../../api/client";
+import { ApiError, api, dataOf } from "../../api/client";
 import type { RunEvent, SnapshotBody } from "../../model/run/events";
 import { type LogFilter, type LogLine, linesOfEvents, linesOfStored } from "./lines";
 
@@ -26,6 +26,8 @@ export interface LogActions {
   /** Begin with what the page knows of the run: `seen` is its last event, 0 before the first. */
   load(filter: LogFilter, seen: number): Promise<void>;
   loadOlder(): Promise<void>;
+  /** Nobody looks any more: nothing is read again. */
+  stop(): void;
   take(events: readonly RunEvent[]): void;
 }
 
@@ -50,6 +52,11 @@ function queryOf(filter: LogFilter) {
     ...(filter.text === "" ? {} : { text: filter.text }),
   };
 }
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
+
+/** Whether the same request may succeed later: nobody has answered, or the scheduler cannot serve now. */
+const isPassing = (error: unknown): boolean => !(error instanceof ApiError) || error.status >= 500;
 
 /** Lines that were read, in order, and where older ones begin. */
 interface Found {
@@ -118,8 +125,7 @@ export function createLogs(runId: string): LogStore {
             set(({ lines }) => ({ lines: [...found.lines, ...lines], older: found.older }));
           set({ isLoading: false });
         } catch (error) {
-          if (isWanted())
-            set({ isLoading: false, error: error instanceof Error ? error : new Error(String(error)) });
+          if (isWanted()) set({ isLoading: false, error: asError(error) });
         }
       });
     };
@@ -136,7 +142,9 @@ export function createLogs(runId: string): LogStore {
             set({ lines: before, ...(isWhole ? {} : { older: found.older, isTrimmed: false }) });
             add(found.lines.filter((line) => !isWhole || line.id > after));
             return add(lines.filter((line) => line.id > last));
-          } catch {
+          } catch (error) {
+            if (!isWanted()) return;
+            if (!isPassing(error)) return set({ error: asError(error) });
             // The stream is back before the rest of the API.
             await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
             if (!isWanted()) return;
@@ -166,6 +174,9 @@ export function createLogs(runId: string): LogStore {
           const cursor = get().older;
           return cursor === null ? null : { cursor };
         });
+      },
+      stop() {
+        turn += 1;
       },
       take(events) {
         const told: RunEvent[] = [];
