@@ -173,7 +173,7 @@ docs: setup client wire ## write the generated reference pages, modules and pict
 
 lock: setup ## resolve the lock files anew
 	for name in run dev clients; do \
-	  $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	    --no-emit-index-url --custom-compile-command "make lock" \
 	    --output-file requirements/$$name.txt requirements/$$name.in; \
 	done
