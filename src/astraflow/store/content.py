@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.core import errors
+from astraflow.store.rows import ACTIVE_RUNS
 from astraflow.store.tables import REMOVED, WRITTEN
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 MAX_INTEGER = 2**63 - 1
 MIN_INTEGER = -(2**63)
-ACTIVE = frozenset({"queued", "running"})
 
 
 def check_changes(changes: Changes) -> None:
@@ -127,7 +127,7 @@ def _is_storable(text: str) -> bool:
 def _check_statuses(table: str, rows: Iterable[RunRow | RunChange]) -> None:
     """A run is over exactly when it has an end: lists read the status, the sweep reads the time."""
     for index, row in enumerate(rows):
-        if (row.finished_at is None) != (row.status in ACTIVE):
+        if (row.finished_at is None) != (row.status in ACTIVE_RUNS):
             raise refused(
                 f"a run that is {row.status} contradicts its finished_at: {row.finished_at}",
                 f"/{table}/{index}/finished_at",

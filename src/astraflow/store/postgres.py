@@ -26,6 +26,7 @@ from astraflow.store.postgres_connection import (
     read_errors,
     write_errors,
 )
+from astraflow.store.rows import settled
 from astraflow.store.statements import Statements, statements_of
 from astraflow.store.store import Claim, Store
 
@@ -181,6 +182,7 @@ class PostgresShard:
         check_changes(changes)
         async with self._lock:
             connection = await self._get_connection(claim)
+            changes = settled(changes)
             statement = self._commits.choose(changes)
             arguments = statement.arguments(claim, self.writer, number, changes)
             async with write_errors(connection):

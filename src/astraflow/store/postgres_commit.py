@@ -6,18 +6,17 @@ that carries the epoch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from astraflow.store.rows import Changes, RunChange, SubmissionRow, submissions_of
+from astraflow.store.rows import Changes, SubmissionRow, submissions_of
 from astraflow.store.statements import compiled, conflict_text, load_queries
 from astraflow.store.tables import REMOVED, WRITTEN, Table, keys_to_remove, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from astraflow.store.rows import RunRow
     from astraflow.store.store import Claim
     from astraflow.store.tables import SqlType
 
@@ -27,8 +26,11 @@ _ARRAYS: dict[SqlType, str] = {
     "boolean": "boolean[]",
     "bytes": "bytea[]",
 }
-_OF_RUNS = frozenset({"plans", "runs", "run_changes", "segments", "events"})
-"""What the steps of runs write."""
+_STEP: Final = ("segments",)
+_END: Final = ("run_changes", *_STEP, "events")
+_START: Final = ("plans", "runs", *_STEP, "events")
+_LISTS: Final = (_STEP, _END, _START, (*_START, "run_changes"), Changes.__struct_fields__)
+"""What a commit writes that lets runs go on, ends some, starts some, does all of it; or writes anything else."""
 _values = msgspec.structs.astuple
 
 
@@ -49,23 +51,24 @@ class CommitStatement:
 
     def __init__(self, lists: Collection[str]) -> None:
         self._puts = [(name, table_of(kind)) for name, kind in WRITTEN.items() if name in lists]
-        self._puts.append(("submissions", table_of(SubmissionRow)))
+        if "runs" in lists:
+            self._puts.append(("submissions", table_of(SubmissionRow)))
         self._removals = [(name, table_of(kind)) for name, kind in REMOVED.items() if name in lists]
         writes = [_put_part(name, table) for name, table in self._puts]
         writes += [_removal_part(name, table) for name, table in self._removals]
+        count = "(SELECT count(*) FROM put_run_changes)" if "run_changes" in lists else "0"
         query = load_queries("postgres")["commit"].replace("/* writes */", ", ".join(writes))
+        query = query.replace("/* count */", count)
         self.text, self.names, _ = compiled(query, "postgres", Fence._fields)
 
     def arguments(self, claim: Claim, writer: int, number: int, changes: Changes) -> list[Any]:
-        """A statement sees the tables as they were before it: a run that is made and changed at once is made as it ends
-        up, and of several rows with one key only the last is written. A key that is both put and removed is put.
+        """A statement sees the tables as they were before it: `changes` are settled, and of several rows with one key
+        only the last is written. A key that is both put and removed is put.
         """
         changed = {change.run_id: change for change in changes.run_changes}
-        runs = [_as_changed(run, changed.pop(run.run_id, None)) for run in changes.runs]
         made: dict[str, Collection[Any]] = {
             "run_changes": changed.values(),
-            "runs": runs,
-            "submissions": submissions_of(runs),
+            "submissions": submissions_of(changes.runs),
         }
         held_bytes = sum(len(segment.body) for segment in changes.segments)
         fence = Fence(claim.shard, claim.epoch, writer, number, held_bytes, len(changed))
@@ -83,22 +86,16 @@ class CommitStatement:
 
 
 class CommitStatements:
-    """The statement for a commit. Each part costs time even without rows, so most commits have one of a few parts."""
+    """The statement for a commit. Each part costs both sides time even without rows, and each statement is prepared
+    once: most commits have one of a few statements of a few parts."""
 
     def __init__(self) -> None:
-        self.of_runs = CommitStatement(_OF_RUNS)
-        self.of_all = CommitStatement(Changes.__struct_fields__)
-        self._others = [name for name in Changes.__struct_fields__ if name not in _OF_RUNS]
+        self._statements = [(frozenset(lists), CommitStatement(lists)) for lists in _LISTS]
 
     def choose(self, changes: Changes) -> CommitStatement:
-        has_others = any(getattr(changes, name) for name in self._others)
-        return self.of_all if has_others else self.of_runs
-
-
-def _as_changed(run: RunRow, change: RunChange | None) -> RunRow:
-    if change is None:
-        return run
-    return msgspec.structs.replace(run, **msgspec.structs.asdict(change))
+        """The smallest one that has a part for each list with something in it."""
+        used = {name for name in Changes.__struct_fields__ if getattr(changes, name)}
+        return next(statement for lists, statement in self._statements if used <= lists)
 
 
 def _arrays(name: str, table: Table[Any], columns: tuple[str, ...]) -> str:

@@ -28,7 +28,7 @@ MIGRATION_TIMEOUT_S = 600.0
 """A migration may rewrite every row."""
 READERS = 4
 
-WRITE_SETTINGS = {
+SETTINGS = {
     "application_name": "astraflow",
     "search_path": "astraflow",
     "synchronous_commit": "on",
@@ -36,6 +36,12 @@ WRITE_SETTINGS = {
     "jit": "off",
     # Every query has its index. A plan made while a table was empty must not be kept when it is full.
     "enable_seqscan": "off",
+}
+WRITE_SETTINGS = {
+    **SETTINGS,
+    # What writes goes by keys: one plan is good for all values. What reads is planned for those it is asked for,
+    # because the best index for a status depends on how many runs have it.
+    "plan_cache_mode": "force_generic_plan",
 }
 
 _CODES: tuple[tuple[type[Exception], errors.Code], ...] = (
@@ -96,7 +102,7 @@ async def check_session(connection: Connection, statements: Statements) -> None:
         StoreError: the settings of the session did not reach the server: a pooler that ignores them is in between.
     """
     path = await connection.fetchval(statements["search_path"].text)
-    if path != WRITE_SETTINGS["search_path"]:
+    if path != SETTINGS["search_path"]:
         raise _pooler(f"the search_path is not ours: {path}")
 
 
@@ -108,7 +114,7 @@ async def make_pool(url: str) -> Any:
             max_size=READERS,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=ANSWER_TIMEOUT_S,
-            server_settings=WRITE_SETTINGS,
+            server_settings=SETTINGS,
             init=_only_read,
             reset=_keep_as_it_is,
         )

@@ -17,10 +17,12 @@ import msgspec
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.ids import RunId
 
+ACTIVE_RUNS = frozenset({"queued", "running"})
+"""What a run has not ended in. The queries name this set and those below: `{ENDED_ROLLOUTS}`."""
 ENDED_RESOURCES = frozenset({"evicted", "released"})
 ENDED_INTENTS = frozenset({"installed", "failed", "removed"})
 ENDED_ROLLOUTS = frozenset({"succeeded", "failed", "rolled_back"})
-"""The states that retention may remove rows in. The queries name these sets: `{ENDED_ROLLOUTS}`."""
+"""The states that retention may remove rows in."""
 
 WriteMode = Literal["insert", "ignore", "replace", "change"]
 """What a write does with a row whose key is stored: refuse, leave it, replace it. `change` updates the stored row."""
@@ -548,6 +550,21 @@ class Changes(msgspec.Struct):
     tenants: list[TenantRow] = []
     audit_heads: list[AuditHeadRow] = []
     audits: list[AuditRow] = []
+
+
+def settled(changes: Changes) -> Changes:
+    """A run that is made and changed at once is made as it ends up: one write of its row and of its indexes."""
+    if not changes.runs or not changes.run_changes:
+        return changes
+    changed = {change.run_id: change for change in changes.run_changes}
+    runs = [_as_changed(run, changed.pop(run.run_id, None)) for run in changes.runs]
+    return msgspec.structs.replace(changes, runs=runs, run_changes=list(changed.values()))
+
+
+def _as_changed(run: RunRow, change: RunChange | None) -> RunRow:
+    if change is None:
+        return run
+    return msgspec.structs.replace(run, **msgspec.structs.asdict(change))
 
 
 def submissions_of(runs: list[RunRow]) -> list[SubmissionRow]:

@@ -15,7 +15,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.content import refused
-from astraflow.store.rows import SubmissionRow, submissions_of
+from astraflow.store.rows import PlanRow, SubmissionRow, settled, submissions_of
 from astraflow.store.sqlite_checkpoint import Checkpointer
 from astraflow.store.sqlite_file import store_error
 from astraflow.store.tables import REMOVED, WRITTEN, keys_to_remove
@@ -36,6 +36,8 @@ SPARE_PAGES = 4_096
 """Free pages that are always kept: 16 MiB. To give them back and take them again would be twice the work."""
 VACUUM_PAGES = 1_024
 """Pages that are given back at once (`give_pages_back`)."""
+KEPT_BYTES = 1024**2
+"""What a statement may keep of the plan that was written last."""
 _FINAL = frozenset({errors.STORE_BROKEN, errors.STORE_CORRUPT})
 
 
@@ -49,6 +51,7 @@ class SqliteWriter:
         self._commit = statements["commit"].text
         self._puts = [(name, statements.put[kind].text) for name, kind in WRITTEN.items()]
         self._deletes = [(name, statements.delete[kind].text) for name, kind in REMOVED.items()]
+        self._put_plan = statements.put[PlanRow].text
         self._put_submission = statements.put[SubmissionRow].text
         self._broken: StoreError | None = None
         self._checkpointer: Checkpointer | None = None
@@ -110,6 +113,7 @@ class SqliteWriter:
     # -- writing ----------------------------------------------------------------------------
 
     def commit(self, claim: Claim, number: int, changes: Changes) -> None:
+        changes = settled(changes)
         fence = {"shard": claim.shard, "epoch": claim.epoch, "number": number}
         with self._transaction() as transaction:
             transaction.size = _size(changes)
@@ -127,8 +131,15 @@ class SqliteWriter:
                     cursor.executemany(text, map(_values, rows))
                     if name == "run_changes" and cursor.rowcount != len(rows):
                         raise refused("a run that is changed does not exist", "/run_changes")
+            self._unbind_plans(cursor, changes.plans)
             if changes.runs:
                 cursor.executemany(self._put_submission, map(_values, submissions_of(changes.runs)))
+
+    def _unbind_plans(self, cursor: sqlite3.Cursor, plans: list[PlanRow]) -> None:
+        """A statement keeps a copy of what was bound to it last: 28 MB of a plan of 50,000 nodes. A row that is stored
+        is ignored, so that putting it again without its content only binds less."""
+        if plans and len(plans[-1].definition) + len(plans[-1].plan) > KEPT_BYTES:
+            cursor.execute(self._put_plan, (plans[-1].plan_id, b"", b""))
 
     def run(self, claim: Claim, script: Callable[[Transaction], Awaitable[Answer]]) -> Answer:
         """Run the script in one transaction under this claim."""

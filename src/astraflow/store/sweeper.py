@@ -28,9 +28,20 @@ if TYPE_CHECKING:
     from astraflow.store.store import Claim, Retention
 
 
+class _Count(msgspec.Struct):
+    """What a sweep counted under a claim, less what it has removed since: only the owner of the claim removes."""
+
+    epoch: int
+    finished: int
+    plan_bytes: int
+    """Bytes of plans that are not among those held."""
+
+
 class Sweeper:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._count: _Count | None = None
+        """After a piece with more to come. Counting takes as long as there is much, so a sweep counts once."""
 
     async def usage(self) -> Usage:
         ((held, runs, active, version),) = await self._database.rows("usage")
@@ -40,17 +51,31 @@ class Sweeper:
         """Remove a bounded piece of what is past its retention. Active runs are never touched."""
         check_values(now_ms)
         # What to remove is found outside of the transaction: what is over stays over.
-        usage = await self.usage()
+        count = await self._take_count(claim)
+        ((held,),) = await self._database.rows("held_bytes")
         found = await self._database.rows("oldest_finished", limit=PIECE_RUNS + 1)
         # Before a run goes for the size of the store, the surplus of everything else must have gone.
         has_surplus = await _has_surplus(self._database, retention)
         limits = msgspec.structs.replace(retention, max_bytes=None) if has_surplus else retention
         oldest = [Finished(*row) for row in found]
-        finished = usage.runs - usage.active_runs
-        runs, has_more = pick(oldest, limits, now_ms, finished, usage.bytes)
-        script = partial(_remove, shard=claim.shard, runs=runs, limits=retention, now_ms=now_ms)
+        runs, has_more = pick(oldest, limits, now_ms, count.finished, held + count.plan_bytes)
+        script = partial(
+            _remove, shard=claim.shard, runs=runs, limits=retention, now_ms=now_ms, count=count
+        )
         swept = await self._database.write(claim, script)
-        return msgspec.structs.replace(swept, more=swept.more or has_more)
+        if has_more or swept.more:
+            self._count = count
+            return msgspec.structs.replace(swept, more=True)
+        return swept
+
+    async def _take_count(self, claim: Claim) -> _Count:
+        """What the piece before this one left, which is less than what is stored if runs have ended since. A sweep that
+        failed leaves none: nobody knows what it removed."""
+        count, self._count = self._count, None
+        if count is not None and count.epoch == claim.epoch:
+            return count
+        ((finished, plan_bytes),) = await self._database.rows("count_held")
+        return _Count(claim.epoch, finished, plan_bytes)
 
 
 async def _has_surplus(reader: Reader, limits: Retention) -> bool:
@@ -63,10 +88,16 @@ async def _has_surplus(reader: Reader, limits: Retention) -> bool:
 
 
 async def _remove(
-    transaction: Transaction, *, shard: int, runs: list[Finished], limits: Retention, now_ms: int
+    transaction: Transaction,
+    *,
+    shard: int,
+    runs: list[Finished],
+    limits: Retention,
+    now_ms: int,
+    count: _Count,
 ) -> Swept:
-    """Remove these runs, and a piece of everything else that is past its retention."""
-    removed = await _remove_runs(transaction, runs)
+    """Remove these runs, and a piece of everything else that is past its retention. Both go off the count."""
+    removed = await _remove_runs(transaction, runs, count)
     has_segments = await _remove_segments(transaction, shard)
     events = await _remove_events(transaction, limits, now_ms)
     audits = await _remove_audits(transaction, limits, now_ms)
@@ -76,14 +107,16 @@ async def _remove(
     return Swept(removed, events, audits, more=more)
 
 
-async def _remove_runs(transaction: Transaction, runs: list[Finished]) -> int:
+async def _remove_runs(transaction: Transaction, runs: list[Finished], count: _Count) -> int:
     if not runs:
         return 0
     run_ids = [run.run_id for run in runs]
     await transaction.change("doom_runs", run_ids=run_ids)
     removed = await transaction.change("delete_runs", run_ids=run_ids)
     plan_ids = sorted({run.plan_id for run in runs})
-    await transaction.change("delete_unused_plans", plan_ids=plan_ids)
+    plans = await transaction.rows("delete_unused_plans", plan_ids=plan_ids)
+    count.finished -= removed
+    count.plan_bytes -= sum(size for (size,) in plans)
     return removed
 
 
@@ -107,10 +140,22 @@ async def _remove_events(transaction: Transaction, limits: Retention, now_ms: in
     removed = 0
     cutoff = cutoff_ms(now_ms, limits.tenant_events_s)
     if cutoff is not None:
-        removed += await transaction.change("delete_old_events", cutoff=cutoff, piece=PIECE_ROWS)
+        removed += await _remove_old_events(transaction, cutoff)
     spans = [Span(*row) for row in await transaction.rows("event_spans")]
     for tenant, last in beyond(spans, limits.tenant_events):
         removed += await transaction.change("delete_events", tenant=tenant, last=last)
+    return removed
+
+
+async def _remove_old_events(transaction: Transaction, cutoff: int) -> int:
+    removed = 0
+    for tenant, first, last in await transaction.rows(
+        "old_events", cutoff=cutoff, piece=PIECE_ROWS
+    ):
+        left = PIECE_ROWS - removed
+        if last is not None and left:
+            upto = min(last, first + left - 1)
+            removed += await transaction.change("delete_events", tenant=tenant, last=upto)
     return removed
 
 

@@ -97,6 +97,9 @@ async def test_every_row_of_an_older_store_is_read(older: Backend) -> None:
 async def check_runs(store: Store) -> None:
     ended = finished(2, NOW_MS, error=b'{"code":"E"}')
     assert await store.list_runs("default", limit=9) == [ended, RUN]
+    assert await store.list_runs("default", limit=9, status="succeeded") == [ended]
+    assert await store.active_runs() == [RUN]
+    assert (await store.usage()).active_runs == 1
     assert await store.find_plan(PLAN.plan_id) == PLAN
     facts = b'{"a":1}\n{"b":2}\n'
     assert await store.read_segments(RUN.run_id) == [segment(RUN, 1, 2, facts), segment(RUN, 3, 3)]

@@ -86,6 +86,21 @@ async def test_beyond_the_bytes_the_oldest_finished_runs_go(backend: Backend) ->
         assert await sweep(desk, limits) == Swept()
 
 
+async def test_the_bytes_of_removed_plans_count_in_the_next_piece(backend: Backend) -> None:
+    count = 2 * PIECE_RUNS + 100
+    runs = [finished(number, number + 1, plan_id=f"plan-{number}") for number in range(count)]
+    plans = [PlanRow(row.plan_id, b"{}", bytes(4_000)) for row in runs]
+    async with backend.desk() as desk:
+        await desk.write(plans=plans, runs=runs)
+        held = (await desk.store.usage()).bytes
+        bound = held - (PIECE_RUNS + PIECE_RUNS // 2) * 4_000
+        limits = Retention(finished_runs_s=None, finished_runs=None, max_bytes=bound)
+        while (await sweep(desk, limits)).more:
+            pass
+        assert (await desk.store.usage()).runs == count - 2 * PIECE_RUNS
+        assert (await desk.store.usage()).bytes <= bound
+
+
 async def test_active_runs_are_never_touched(backend: Backend) -> None:
     limits = Retention(finished_runs_s=0.0, finished_runs=0, max_bytes=0)
     async with backend.desk() as desk:
@@ -176,6 +191,31 @@ async def test_old_events_go_from_the_front_and_the_last_one_stays(backend: Back
         assert await sweep(desk, limits) == Swept(events=4)
         assert await desk.store.tenant_events("default", 0, 10) == [event(4), event(5)]
         assert await desk.store.event_heads() == {"default": 5, "other": 2}
+
+
+async def test_events_that_a_clock_ahead_has_stamped_go_with_old_ones_behind_them(
+    backend: Backend,
+) -> None:
+    count = PIECE_ROWS + 2
+    old = [event(number, at=1) for number in range(2, count + 1)]
+    async with backend.desk() as desk:
+        await desk.write(events=[event(1, at=NOW_MS + DAY_MS), *old, event(count + 1)])
+        events = 0
+        while (swept := await sweep(desk, Retention())).more:
+            events += swept.events
+        assert events + swept.events == count
+        assert await desk.store.tenant_events("default", 0, 10) == [event(count + 1)]
+
+
+async def test_old_events_of_many_tenants_go_in_pieces(backend: Backend) -> None:
+    each = PIECE_ROWS // 2 + 100
+    tenants = ["a", "b", "c"]
+    async with backend.desk() as desk:
+        for tenant in tenants:
+            await desk.write(events=[event(number, tenant, at=1) for number in range(1, each + 1)])
+        assert await sweep(desk, Retention()) == Swept(events=PIECE_ROWS, more=True)
+        assert await sweep(desk, Retention()) == Swept(events=3 * (each - 1) - PIECE_ROWS)
+        assert await desk.store.event_heads() == dict.fromkeys(tenants, each)
 
 
 async def test_old_audits_go_and_their_numbers_are_not_used_again(backend: Backend) -> None:

@@ -57,7 +57,7 @@ SELECT true FROM shards WHERE shard = :shard AND epoch = :epoch FOR UPDATE
 
 -- name: commit
 -- Everything hangs on the fence. A statement sees the tables as they were before it, its own rows not among them.
--- `postgres_commit.py` makes the writes of the rows from their structs.
+-- `postgres_commit.py` makes the writes of the rows from their structs, and counts the runs that were changed.
 WITH fence AS (
     UPDATE shards SET commit_number = :number, held_bytes = held_bytes + :held_bytes
     WHERE shard = :shard AND epoch = :epoch AND writer = :writer AND commit_number < :number
@@ -65,7 +65,7 @@ WITH fence AS (
 ), /* writes */
 SELECT CASE
     WHEN count(*) = 0 THEN false
-    WHEN (SELECT count(*) FROM put_run_changes) = :changed THEN true
+    WHEN /* count */ = :changed THEN true
     ELSE refuse('a run that is changed does not exist')
 END FROM fence
 
@@ -106,5 +106,21 @@ UPDATE shards SET held_bytes = held_bytes - (SELECT coalesce(sum(size), 0) FROM 
 SELECT CAST((SELECT sum(held_bytes) FROM shards)
     + (SELECT coalesce(sum(length(definition) + length(plan)), 0) FROM plans)
     + (SELECT coalesce(sum(length(definition)), 0) FROM workflow_versions) AS bigint),
-    (SELECT count(*) FROM runs), (SELECT count(*) FROM runs WHERE finished_at IS NULL),
+    (SELECT count(*) FROM runs), (SELECT count(*) FROM runs WHERE status IN ({ACTIVE_RUNS})),
     (SELECT max(version) FROM migrations)
+
+-- name: held_bytes
+-- As `usage` has them, without those of plans: there may be as many as runs.
+SELECT CAST((SELECT sum(held_bytes) FROM shards)
+    + (SELECT coalesce(sum(length(definition)), 0) FROM workflow_versions) AS bigint)
+
+-- name: count_held
+-- The finished runs, and the bytes that `held_bytes` leaves out.
+SELECT (SELECT count(*) FROM runs WHERE finished_at IS NOT NULL),
+    (SELECT CAST(coalesce(sum(length(definition) + length(plan)), 0) AS bigint) FROM plans)
+
+-- name: delete_unused_plans
+-- Answers with the bytes of each that `count_held` has counted.
+DELETE FROM plans
+WHERE plan_id IN (:plan_ids[]) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan_id = plans.plan_id)
+RETURNING length(definition) + length(plan)

@@ -13,7 +13,7 @@ SELECT owner FROM shards WHERE shard = :shard
 SELECT epoch, commit_number FROM shards WHERE shard = :shard
 
 -- name: active_runs
-SELECT {RunRow} FROM runs WHERE finished_at IS NULL ORDER BY created_at, run_id
+SELECT {RunRow} FROM runs WHERE status IN ({ACTIVE_RUNS}) ORDER BY created_at, run_id
 
 -- name: find_run
 SELECT {RunRow} FROM runs WHERE run_id = :run_id AND tenant = :tenant
@@ -251,10 +251,6 @@ ON CONFLICT (run_id) DO NOTHING
 -- name: delete_runs
 DELETE FROM runs WHERE run_id IN (:run_ids[]) AND finished_at IS NOT NULL
 
--- name: delete_unused_plans
-DELETE FROM plans
-WHERE plan_id IN (:plan_ids[]) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan_id = plans.plan_id)
-
 -- name: doomed_segments
 SELECT s.run_id, s.last, length(s.body) FROM doomed_runs AS d JOIN fact_segments AS s USING (run_id)
 ORDER BY d.run_id, s.last LIMIT :limit
@@ -263,17 +259,27 @@ ORDER BY d.run_id, s.last LIMIT :limit
 DELETE FROM doomed_runs
 WHERE NOT EXISTS (SELECT 1 FROM fact_segments WHERE fact_segments.run_id = doomed_runs.run_id)
 
--- name: delete_old_events
--- From the front of each stream (P17). The last event of each tenant stays: it says where the numbers go on.
-DELETE FROM tenant_events WHERE (tenant, number) IN (
-    WITH old AS (
-        SELECT tenant, max(number) AS number FROM (
-            SELECT tenant, number FROM tenant_events AS e
-            WHERE at < :cutoff AND number < (SELECT max(h.number) FROM tenant_events AS h WHERE h.tenant = e.tenant)
-            ORDER BY at LIMIT :piece
-        ) AS oldest GROUP BY tenant
-    )
-    SELECT e.tenant, e.number FROM old JOIN tenant_events AS e ON e.tenant = old.tenant AND e.number <= old.number
+-- name: old_events
+-- The front of each stream up to the last old event among its first ones (P17); what is at its end stays, because it
+-- says where the numbers go on. Streams without old events are not read: only their first event is, and the last one
+-- of a piece, because a clock that was ahead may have stamped those before it.
+WITH RECURSIVE known (tenant) AS (
+    SELECT min(tenant) FROM tenant_events
+    UNION ALL
+    SELECT (SELECT min(e.tenant) FROM tenant_events AS e WHERE e.tenant > known.tenant)
+    FROM known WHERE known.tenant IS NOT NULL
+), spans AS (
+    SELECT tenant, (SELECT min(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant) AS first,
+        (SELECT max(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant) AS last
+    FROM known WHERE tenant IS NOT NULL
+)
+SELECT tenant, first, (
+    SELECT max(e.number) FROM tenant_events AS e
+    WHERE e.tenant = spans.tenant AND e.number < spans.first + :piece AND e.number < spans.last AND e.at < :cutoff
+)
+FROM spans WHERE EXISTS (
+    SELECT 1 FROM tenant_events AS e
+    WHERE e.tenant = spans.tenant AND e.number IN (spans.first, spans.first + :piece - 1) AND e.at < :cutoff
 )
 
 -- name: delete_events

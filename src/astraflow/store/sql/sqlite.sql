@@ -80,5 +80,19 @@ DELETE FROM fact_segments WHERE run_id = :run_id AND last <= :last
 -- name: usage
 -- The bytes in use of the file: its free pages are filled before it grows.
 SELECT (page_count - freelist_count) * page_size, (SELECT count(*) FROM runs),
-    (SELECT count(*) FROM runs WHERE finished_at IS NULL), user_version
+    (SELECT count(*) FROM runs WHERE status IN ({ACTIVE_RUNS})), user_version
 FROM pragma_page_count, pragma_freelist_count, pragma_page_size, pragma_user_version
+
+-- name: held_bytes
+-- As `usage` has them, without counting rows.
+SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size
+
+-- name: count_held
+-- The finished runs, and the bytes of plans that `held_bytes` leaves out: none, they are in the file.
+SELECT count(*), 0 FROM runs WHERE finished_at IS NOT NULL
+
+-- name: delete_unused_plans
+-- Answers with the bytes of each that `count_held` has counted.
+DELETE FROM plans
+WHERE plan_id IN (:plan_ids[]) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan_id = plans.plan_id)
+RETURNING 0
