@@ -246,6 +246,8 @@ class ControlSessionAccept(TypedDict):
     """The sender's ack_seq."""
     limits: NotRequired[ControlSessionAcceptLimits | None]
     """What a worker must keep to."""
+    features: NotRequired[list[str]]
+    """Of the features that the register named, those of this session."""
 
 
 class BizExecCancel(TypedDict):

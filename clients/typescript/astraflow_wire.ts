@@ -219,6 +219,8 @@ export interface ControlSessionAccept {
   last_seen_seq?: number | null;
   /** What a worker must keep to. */
   limits?: ControlSessionAcceptLimits | null;
+  /** Of the features that the register named, those of this session. */
+  features?: string[];
 }
 
 /** Scheduler to worker: stop this attempt. */

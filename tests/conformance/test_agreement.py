@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from astraflow.core.workflow import InvalidDocument, decode_definition, plan_workflow, validate
-from astraflow.core.workflow.plan import decode_plan, encode_plan
+from astraflow.core.workflow.stored_plan import decode_plan, encode_plan
 from tests.unit.core.workflow.drafts import CORE, uid
 
 TYPES = [

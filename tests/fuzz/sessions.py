@@ -254,7 +254,7 @@ class GatewayEnd(End):
             gateway.answer_heartbeat(event.session_id, event.frame_id, stop, self.now)
             self._act(event.session_id)
         elif isinstance(event, events.Delivered | events.FrameRefused) and event.seq is not None:
-            gateway.committed(event.session_id, event.seq)
+            gateway.committed(event.session_id, (event.seq,))
 
     def _act(self, session_id: str) -> None:
         """Something to do for the worker, so that both directions carry frames."""

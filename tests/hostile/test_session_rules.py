@@ -14,7 +14,7 @@ import pytest
 from tests.hostile.foreign import Foreign, echo
 from tests.processes.rest import TOKEN
 from tests.processes.system import System, running
-from tests.rawsocket import CLOSE, TEXT, RawSocket, frame, hello
+from tests.rawsocket import CLOSE, TEXT, RawSocket, frame, hello, new_id
 
 
 @pytest.fixture(scope="module")
@@ -279,3 +279,50 @@ async def test_a_worker_that_is_not_healthy_gets_nothing_new_until_it_is(server:
         await ill.until(lambda: ill.done == 1)
         await ill.until_acked()
         assert await asyncio.to_thread(server.rest.run_status, run_id) == "succeeded"
+
+
+# --- bundles ---
+
+
+def bundle(name: str, *payloads: Any, seq: int = 0, kind: str = "biz.exec.feedback") -> bytes:
+    head = json.loads(frame(name, kind, {}, seq=seq))
+    common = {key: head[key] for key in ("type", "ts", "tenant", "sender", "seq")}
+    return json.dumps([common, *([new_id(), None, one] for one in payloads)]).encode()
+
+
+UNKNOWN = {"run_id": "r", "task_id": "r.0", "attempt": 1, "progress": 0.5}
+OFFERS_BUNDLES = {
+    "capabilities": {"concurrency": {"max_parallel": 1}, "features": ["frames.bundled", "new"]}
+}
+
+
+async def test_frames_of_a_bundle_are_acknowledged_and_refused_one_by_one(server: System) -> None:
+    async with Foreign(server.port, "bundles") as worker:
+        await worker.enter(register=OFFERS_BUNDLES)
+        assert worker.accepts[-1]["features"] == ["frames.bundled"]
+        bad = {**UNKNOWN, "attempt": 0}
+        worker.send_raw(bundle("bundles", UNKNOWN, bad, UNKNOWN))
+        await worker.until(lambda: worker.acked == 2)
+        assert [(one["code"], one["pointer"]) for one in worker.errors] == [
+            ("E.PROTOCOL.BAD_PAYLOAD", "/payload/attempt")
+        ]
+        worker.send_raw(bundle("bundles", UNKNOWN, UNKNOWN, seq=2))  # the first of them came before
+        await worker.until(lambda: worker.acked == 3)
+
+
+async def test_a_worker_that_does_not_offer_bundles_has_none(server: System) -> None:
+    async with Foreign(server.port, "plain") as worker:
+        await worker.enter()
+        assert worker.accepts[-1]["features"] == []
+
+
+async def test_a_bundle_before_the_handshake_ends_the_connection(server: System) -> None:
+    assert_denied(await told(server.port, bundle("early", UNKNOWN, UNKNOWN)))
+
+
+async def test_a_bundle_in_the_name_of_another_worker_ends_the_session(server: System) -> None:
+    async with Foreign(server.port, "liar") as worker:
+        await worker.enter(register=OFFERS_BUNDLES)
+        worker.send_raw(bundle("another", UNKNOWN, UNKNOWN))
+        await worker.until(lambda: bool(worker.errors))
+        assert worker.errors[0]["code"] == "E.SESSION.DENIED"

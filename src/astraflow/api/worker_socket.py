@@ -213,7 +213,7 @@ class _WorkerSocket(asyncio.Protocol):
             if self._is_v1:
                 self._edge = V1Edge(writer, self._conn, self._put)
         if self._edge is None:
-            writer.received(self._conn, payload)
+            self._share -= writer.received(self._conn, payload) - 1
         else:
             self._edge.received(payload)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from astraflow.core.protocol import control
-from astraflow.core.protocol.codec import encode
+from astraflow.core.protocol.bundles import encode_first
 from astraflow.core.protocol.events import CloseConnection, Conn, PeerRejected, SendFrame
 from astraflow.core.protocol.wire import Envelope
 from astraflow.observe.frame_log import log_frame, logs_frames
@@ -46,11 +46,20 @@ class Connection(Protocol):
 class _Line:
     """One connection and its send queue."""
 
-    __slots__ = ("bytes_in", "bytes_out", "connection", "is_logged", "tenant", "waiting")
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "connection",
+        "is_bundled",
+        "is_logged",
+        "tenant",
+        "waiting",
+    )
 
     def __init__(self, connection: Connection, is_logged: bool) -> None:
         self.connection = connection
         self.is_logged = is_logged
+        self.is_bundled = False
         self.tenant: str | None = None
         self.waiting: deque[Envelope] = deque()
         self.bytes_in = 0
@@ -62,18 +71,25 @@ class _Line:
         frames: list[bytes] = []
         room = self.connection.room()
         while waiting and room > 0:
-            envelope = waiting.popleft()
-            if self.tenant is None and envelope.type in _LETS_IN:
-                self.tenant = envelope.tenant
-                self.connection.admit()
-            raw = encode(envelope, ts)
-            if self.is_logged:
-                log_frame(_log, "sent", envelope)
+            if waiting[0].type in _LETS_IN:
+                self._let_in(waiting[0])
+            raw, count = encode_first(waiting, ts, bundled=self.is_bundled)
+            for _ in range(count):
+                envelope = waiting.popleft()
+                if self.is_logged:
+                    log_frame(_log, "sent", envelope)
             room -= len(raw)
             self.bytes_out += len(raw)
             frames.append(raw)
         if frames:
             self.connection.send(frames)
+
+    def _let_in(self, envelope: Envelope) -> None:
+        if self.tenant is None:
+            self.tenant = envelope.tenant
+            self.connection.admit()
+        if isinstance(envelope.payload, control.SessionAccept):
+            self.is_bundled = control.FRAMES_BUNDLED in envelope.payload.features
 
 
 class Connections:
@@ -100,10 +116,12 @@ class Connections:
         self._lines[conn] = _Line(connection, self._logs_frames)
         return conn
 
-    def received(self, conn: Conn, envelope: Envelope, size: int) -> None:
+    def received(self, conn: Conn, frames: Sequence[Envelope], size: int) -> None:
+        """These came in one message of this size."""
         self._lines[conn].bytes_in += size
         if self._logs_frames:
-            log_frame(_log, "received", envelope)
+            for envelope in frames:
+                log_frame(_log, "received", envelope)
 
     def forget(self, conn: Conn) -> bool:
         """The socket is closed; False if the connection was forgotten before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import control, limits
 from astraflow.core.protocol.events import CloseConnection, SendFrame
 from astraflow.core.protocol.wire import Envelope, Sender
@@ -74,14 +75,41 @@ def test_what_there_is_no_room_for_waits_in_order_and_is_not_lost() -> None:
     assert kinds == [control.ACK, control.ERROR, control.DRAIN]
 
 
+def accept(conn: str, *features: str) -> SendFrame:
+    payload = control.SessionAccept(
+        SessionId("s"), "t", TS, False, "w-1", 256, 4 << 20, 5_000, 30_000, None, None, features
+    )
+    sender = Sender("scheduler", "s")
+    return SendFrame(conn, Envelope(control.SESSION_ACCEPT, "i", "", "acme", sender, payload))
+
+
+def drains(conn: str) -> list[SendFrame | CloseConnection]:
+    sender, drain = Sender("scheduler", "s"), control.ControlDrain("x" * 100)
+    return [
+        SendFrame(conn, Envelope(control.DRAIN, f"i{seq}", "", "acme", sender, drain, seq=seq))
+        for seq in range(5)
+    ]
+
+
+def test_only_a_session_with_the_feature_gets_bundles() -> None:
+    connections, _ = counted()
+    plain, bundled = Socket(), Socket()
+    one, two = connections.open(plain), connections.open(bundled)
+    connections.perform([accept(one, "another"), accept(two, control.FRAMES_BUNDLED)], TS)
+    connections.perform([*drains(one), *drains(two)], TS)
+    assert (plain.writes, len(plain.frames)) == (2, 6)
+    assert (bundled.writes, len(bundled.frames)) == (2, 2)
+    assert bundled.frames[1].startswith(b"[")
+
+
 def test_only_what_lets_somebody_in_admits_and_counts() -> None:
     connections, counts = counted()
     socket = Socket()
     conn = connections.open(socket)
-    connections.received(conn, frame(conn).envelope, 77)
+    connections.received(conn, [frame(conn).envelope], 77)
     connections.perform([frame(conn, control.RESET)], TS)
     assert (socket.is_admitted, counts) == (False, [])
-    connections.received(conn, frame(conn).envelope, 5)
+    connections.received(conn, [frame(conn).envelope], 5)
     connections.perform([frame(conn, control.SESSION_ACCEPT)], TS)
     assert socket.is_admitted
     assert [(tenant, size) for tenant, size, _ in counts] == [("acme", 5)]

@@ -187,6 +187,9 @@ def encode(envelope: Envelope, ts: str) -> bytes:
     return b"".join((head[:-1], _PAYLOAD_KEY, _encode(payload), b"}"))
 
 
+encode_payload: Final = _encode
+
+
 def check_outgoing(
     frame_type: str, payload: object, *, max_bytes: int = limits.MAX_FRAME_BYTES
 ) -> None:
@@ -329,15 +332,41 @@ def _decode_slowly(raw: bytes) -> Envelope:
     repeated = scan.duplicate_key(raw, opaque=None if is_control else "payload")
     if repeated is not None:
         raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, _twice(repeated))
-    if not _is_id(read.id):
-        raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, "not a ULID or UUID", pointer="/id")
-    if parse_iso(read.ts) is None:
-        raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, NOT_A_TIME, pointer="/ts")
+    check_id(read.id)
+    check_ts(read.ts)
     payload = _read_payload(read.type, read.payload)
     return Envelope(
         read.type, read.id, read.ts, read.tenant, read.sender, payload,
         read.corr, read.seq, read.ack, read.flags,
     )  # fmt: skip
+
+
+def check_id(text: str) -> None:
+    """Raises: BadFrame."""
+    if _is_id(text) is None:
+        raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, "not a ULID or UUID", pointer="/id")
+
+
+def check_ts(text: str) -> None:
+    """Raises: BadFrame."""
+    if parse_iso(text) is None:
+        raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, NOT_A_TIME, pointer="/ts")
+
+
+def read_payload(frame_type: str, text: Raw) -> object:
+    """The payload of a frame whose text has no other problem: its model, an `Unreadable`, or the text of an `ext.*`."""
+    decode_payload = _DECODE_PAYLOAD.get(frame_type)
+    try:
+        payload = None if decode_payload is None else decode_payload(text)
+    except msgspec.ValidationError:
+        payload = None
+    if payload is None:
+        return _read_payload(frame_type, text)
+    given = _only_unknown(payload)
+    is_ours = given is not None and _encode(payload) == bytes(text)
+    if is_ours and (frame_type in _AS_AUTHORED or not _has_duplicate_key(given or b"")):
+        return payload
+    return _read_payload(frame_type, text)
 
 
 def _read_payload(frame_type: str, text: Raw) -> object:

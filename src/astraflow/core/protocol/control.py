@@ -38,6 +38,10 @@ ACK: Final = "control.ack"
 HEARTBEAT: Final = "control.heartbeat"
 ERROR: Final = "control.error"
 
+FRAMES_BUNDLED: Final = "frames.bundled"
+"""The feature of a session in which several frames may come in one message (`bundles`)."""
+FEATURES: Final = (FRAMES_BUNDLED,)
+
 Token = Annotated[str, Meta(min_length=1, max_length=8192)]
 Positive = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
@@ -139,6 +143,8 @@ class SessionAccept(Wire, frozen=True, omit_defaults=False):
     lease_ttl_ms: Positive
     last_seen_seq: Count | None = None
     limits: SessionLimits | None = None
+    features: Names = ()
+    """Of those that the register named, the ones that this session has."""
 
     def __post_init__(self) -> None:
         check_time("expires_at", self.expires_at)

@@ -11,6 +11,7 @@ when its session ended must be delivered again.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
@@ -39,11 +40,12 @@ class SeenFrames:
     window of committed ones. Handlers are idempotent anyway; this saves them the work.
     """
 
-    __slots__ = ("_seen", "_size")
+    __slots__ = ("_order", "_seen", "_size")
 
     def __init__(self, size: int = limits.DEDUPE_CACHE_SIZE) -> None:
         self._size = size
-        self._seen: dict[tuple[str, str | None], None] = {}
+        self._seen: set[tuple[str, str | None]] = set()
+        self._order: deque[tuple[str, str | None]] = deque()
 
     def __contains__(self, frame: Envelope) -> bool:
         return (frame.id, frame.corr) in self._seen
@@ -52,9 +54,13 @@ class SeenFrames:
         return len(self._seen)
 
     def add(self, frame: Envelope) -> None:
-        self._seen[frame.id, frame.corr] = None
-        if len(self._seen) > self._size:
-            del self._seen[next(iter(self._seen))]
+        key = (frame.id, frame.corr)
+        if key in self._seen:
+            return
+        if len(self._order) >= self._size:
+            self._seen.discard(self._order.popleft())
+        self._seen.add(key)
+        self._order.append(key)
 
 
 class Duplex:
@@ -112,7 +118,7 @@ class Duplex:
 
     def riding_ack(self, *, request: bool = False, always: bool = False) -> AckInfo | None:
         """The window ack as it rides along with a frame, if one is owed (or `always`)."""
-        if always or self.receiving.is_ack_owed():
+        if self.receiving.is_ack_owed() or always:
             ack = self.receiving.ack()
             return WindowInfo(request, ack.ack_seq, ack.bitmap, ack.recv_window)
         return AckInfo(request) if request else None
@@ -133,9 +139,10 @@ class Duplex:
         if frame.ack is not None and frame.ack.request:
             self._ask(frame.seq, frame.id)
         fresh = []
+        seen = self._seen
         for ready in self.receiving.feed(frame.seq, frame):
             assert ready.seq is not None
-            if ready in self._seen:
+            if ready in seen:
                 self.counters["resent_in_new_session"] += 1
                 self.commit(ready.seq)
             else:

@@ -45,7 +45,7 @@ from astraflow.core.protocol.session_pump import SessionPump
 from astraflow.core.protocol.wire import AttemptRef, Envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from random import Random
 
     from astraflow.core.ids import IdSource
@@ -286,15 +286,16 @@ class Gateway:
         session = self._table.sessions.get(session_id)
         return session is not None and session.duplex.sending.withdraw(frame_id)
 
-    def committed(self, session_id: SessionId, seq: int) -> bool:
-        """The effect of *this one* delivered or refused frame is committed: it may be acked (R1).
+    def committed(self, session_id: SessionId, seqs: Iterable[int]) -> bool:
+        """The effects of these delivered or refused frames are committed: they may be acked (R1).
 
-        Call it for each; `ack_seq` passes what is whole. False if the session is over.
+        `ack_seq` passes what is whole. False if the session is over.
         """
         session = self._table.sessions.get(session_id)
         if session is None:
             return False
-        session.duplex.commit(seq)
+        for seq in seqs:
+            session.duplex.commit(seq)
         self._pump.wake(session)
         return True
 

@@ -50,6 +50,11 @@ TURN_FRAMES: Final = 64
 # So many bytes count as one more frame.
 TURN_BYTES: Final = 16 * 1024
 
+MAX_BUNDLE: Final = 64
+"""Frames in one message."""
+BUNDLE_BYTES: Final = 64 * 1024
+"""A bundle with more is ended by its sender."""
+
 # --- close codes (RFC 6455 §7.4.1) ---
 
 CLOSE_NORMAL: Final = 1000

@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 class LiveSession:
     """What a worker keeps of one session."""
 
-    __slots__ = ("_maker", "_outbox", "_settings", "duplex", "is_woken", "session_id", "token")
+    __slots__ = (
+        "_maker",
+        "_outbox",
+        "_settings",
+        "duplex",
+        "features",
+        "is_woken",
+        "session_id",
+        "token",
+    )
 
     def __init__(
         self,
@@ -45,6 +54,7 @@ class LiveSession:
     ) -> None:
         self.session_id = accept.session_id
         self.token = accept.session_token
+        self.features = accept.features
         window = min(accept.window, settings.window)
         self.duplex = Duplex(maker, window, seen, rng, queue_limit=settings.queue_limit)
         self._maker = maker
@@ -117,6 +127,7 @@ class LiveSession:
 
     def strike(self) -> None:
         """PROTOCOL §1: "if the same first unacked frame closes the link twice it is replaced"."""
+        self.features = ()  # one by one from here on: of a bundle the first frame need not be the bad one
         poisoned = self.duplex.strike()
         if poisoned is not None:
             self._outbox.events.append(Poisoned(poisoned))

@@ -51,13 +51,15 @@ class OpenSessions:
     ) -> None:
         session = connection.session
         assert session is not None
-        if is_sequenced(envelope.type) != (envelope.seq is not None):
+        seq = envelope.seq
+        if is_sequenced(envelope.type) != (seq is not None):
             # "`seq` is on every sequenced frame and on no other."
             bad = codec.BadFrame(limits.CLOSE_PROTOCOL_ERROR, "seq", pointer="/seq")
             self._table.reset_bad_frame(connection, bad)
             return
-        self._on_riding_ack(session, envelope.ack, now)
-        if envelope.seq is not None:
+        if envelope.ack is not None:
+            self._on_riding_ack(session, envelope.ack, now)
+        if seq is not None:
             for ready in session.duplex.receive(envelope):
                 self._deliver(connection, session, ready, now)
         elif isinstance(envelope.payload, Unreadable):
@@ -113,6 +115,8 @@ class OpenSessions:
             )
         elif isinstance(payload, control.Reset):
             self._outbox.count("resets_received")
+            if payload.code == errors.PROTOCOL_BAD_FRAME.code:
+                session.features = ()  # frames go one by one after it: only the bad one is refused again
             self._table.close(connection, limits.CLOSE_NORMAL)
         else:
             self._outbox.count("unexpected_frames")
@@ -182,8 +186,8 @@ class OpenSessions:
         if envelope.ack is not None and envelope.ack.request:
             self._outbox.put_new(connection, control.ACK, control.ControlAck(envelope.id))
 
-    def _on_riding_ack(self, session: SchedulerSession, ack: AckInfo | None, now: float) -> None:
-        if ack is not None and ack.is_window_ack:
+    def _on_riding_ack(self, session: SchedulerSession, ack: AckInfo, now: float) -> None:
+        if ack.is_window_ack:
             self._on_window_ack(session, ack.seq, ack.bitmap, ack.window, now)
 
     def _on_window_ack(

@@ -62,7 +62,7 @@ class ReceiveWindow(Generic[F]):
             self.counters["duplicates"] += 1
             self._ack_requested = True
             return []
-        if not self.has_room_for(seq):
+        if seq > self.committed + self._size:  # as `has_room_for` says
             self.counters["beyond_window"] += 1
             self._ack_requested = True
             return []
@@ -79,7 +79,8 @@ class ReceiveWindow(Generic[F]):
 
     def commit(self, seq: int) -> None:
         """The effect of this one delivered frame is committed; `ack_seq` passes what is whole."""
-        self._must_be_delivered(seq)
+        if seq > self.delivered:
+            raise _not_delivered(seq)
         if seq <= self.committed:
             return
         self._unacked += 1
@@ -94,7 +95,8 @@ class ReceiveWindow(Generic[F]):
 
     def committed_through(self, seq: int) -> None:
         """The effects of all delivered frames up to this one are committed."""
-        self._must_be_delivered(seq)
+        if seq > self.delivered:
+            raise _not_delivered(seq)
         for each in range(self.committed + 1, seq + 1):
             self.commit(each)
 
@@ -164,8 +166,8 @@ class ReceiveWindow(Generic[F]):
             bits |= 1 << (seq - first)
         return f"{bits:x}"
 
-    def _must_be_delivered(self, seq: int) -> None:
-        if seq > self.delivered:
-            raise errors.LocalProtocolError(
-                errors.PROTOCOL_MISUSE, f"a frame that was not delivered is committed: {seq}"
-            )
+
+def _not_delivered(seq: int) -> errors.LocalProtocolError:
+    return errors.LocalProtocolError(
+        errors.PROTOCOL_MISUSE, f"a frame that was not delivered is committed: {seq}"
+    )

@@ -84,6 +84,7 @@ class SchedulerSession:
         self.maker = maker
         self.duplex = Duplex(maker, settings.window, seen, rng, queue_limit=settings.queue_limit)
         self.is_accepted = False
+        self.features: tuple[str, ...] = ()  # of those that its worker offers, the ones it has
         self.register_id: str | None = None
         self.missed = 0
         self.renew_at: float | None = None

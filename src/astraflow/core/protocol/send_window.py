@@ -34,13 +34,12 @@ class QueueFull(errors.Unavailable):
 class _Slot(Generic[F]):
     """A frame in the window: sent, and not yet under `ack_seq`."""
 
-    __slots__ = ("again", "arrived", "due", "frame", "is_feedback", "is_sealed", "sends", "seq")
+    __slots__ = ("again", "arrived", "due", "frame", "is_feedback", "sends", "seq")
 
     def __init__(self, seq: int, frame: F, is_feedback: bool) -> None:
         self.seq = seq
         self.frame = frame
         self.is_feedback = is_feedback
-        self.is_sealed = False
         self.sends = 0
         self.due = 0.0
         self.arrived = False
@@ -245,8 +244,7 @@ class SendWindow(Generic[F]):
         """Put another frame in the place, and under the seq, of one that closes the link."""
         for slot in self._slots:
             if slot.frame.id == frame_id:
-                slot.frame = frame
-                slot.is_sealed = False
+                slot.frame = frame if self._seal is None else self._seal(frame, slot.seq)
                 return True
         return False
 
@@ -285,8 +283,11 @@ class SendWindow(Generic[F]):
             room -= 1
 
     def _enter(self, frame: F, is_feedback: bool, now: float, out: list[tuple[int, F]]) -> None:
-        slot = _Slot(self._next_seq, frame, is_feedback)
-        self._next_seq += 1
+        seq = self._next_seq
+        self._next_seq = seq + 1
+        if self._seal is not None:
+            frame = self._seal(frame, seq)
+        slot = _Slot(seq, frame, is_feedback)
         self._feedback_inside += is_feedback
         self._slots.append(slot)
         self._send(slot, now, out)
@@ -297,13 +298,6 @@ class SendWindow(Generic[F]):
         slot.sends += 1
         if slot.due < self._next_due:
             self._next_due = slot.due
-        self._give_out(slot, out)
-
-    def _give_out(self, slot: _Slot[F], out: list[tuple[int, F]]) -> None:
-        if not slot.is_sealed:
-            slot.is_sealed = True
-            if self._seal is not None:
-                slot.frame = self._seal(slot.frame, slot.seq)
         out.append((slot.seq, slot.frame))
 
     def _retransmit(self, now: float, out: list[tuple[int, F]]) -> None:
@@ -320,7 +314,7 @@ class SendWindow(Generic[F]):
                 slot.again += 1
                 self._await_commit(slot, now)
                 self.counters["retransmitted"] += 1
-                self._give_out(slot, out)
+                out.append((slot.seq, slot.frame))
             else:
                 self.counters["retransmitted"] += slot.sends > 0
                 self._send(slot, now, out)
@@ -340,7 +334,7 @@ class SendWindow(Generic[F]):
         self._probe_at = now + min(limits.RETRANSMIT_CAP_S, wait)
         self.counters["probes"] += 1
         if self._slots:
-            self._give_out(self._slots[0], out)
+            out.append((self._slots[0].seq, self._slots[0].frame))
             return
         is_feedback = not self._queue
         frame = (self._feedback if is_feedback else self._queue).popleft()

@@ -239,6 +239,8 @@ class SessionOpener:
             self._settings,
             now,
         )
+        offered = register.capabilities.features
+        session.features = tuple([one for one in control.FEATURES if one in offered])
         # A worker that died has no connection any more: its next boot has killed what it left, and
         # nothing has to run out. One whose connection is open may be alive beside the newcomer.
         is_other_boot = old is not None and old.incarnation != session.incarnation
@@ -318,6 +320,7 @@ class SessionOpener:
                 limits.MAX_ARTIFACTS,
                 limits.MAX_CHUNKS,
             ),
+            session.features,
         )
         self._outbox.put_new(self._table.connections[session.conn], control.SESSION_ACCEPT, accept)
 

@@ -116,6 +116,11 @@ class WorkerSession:
         return self._outbox.counters
 
     @property
+    def is_bundled(self) -> bool:
+        """Whether several frames may go in one message."""
+        return self._session is not None and control.FRAMES_BUNDLED in self._session.features
+
+    @property
     def is_open(self) -> bool:
         """Whether there is a session, connected or not: `send` queues in it."""
         return self._session is not None

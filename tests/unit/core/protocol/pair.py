@@ -268,7 +268,7 @@ class SessionPair:
         return frame_id
 
     def commit(self, seq: int) -> None:
-        self.gateway.committed(SessionId(self.session_id), seq)
+        self.gateway.committed(SessionId(self.session_id), (seq,))
         self._settle()
 
     def delivered(self) -> list[str]:
@@ -356,7 +356,7 @@ class SessionPair:
 
     def _commit(self, session_id: str, seq: int | None) -> None:
         if seq is not None:
-            self.gateway.committed(SessionId(session_id), seq)
+            self.gateway.committed(SessionId(session_id), (seq,))
 
     def _take_output(self) -> bool:
         output = self.gateway.take_output()

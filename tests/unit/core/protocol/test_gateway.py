@@ -327,6 +327,25 @@ def test_the_accept_says_what_the_worker_must_know() -> None:
     )
 
 
+def test_a_session_has_the_features_that_both_sides_know() -> None:
+    door = Door(GatewaySettings())
+    door.greet(1)
+    offered = control.Capabilities(control.Concurrency(4), (), ("new", control.FRAMES_BUNDLED))
+    door.feed(1, control.REGISTER, control.Register(offered))
+    arrived = door.last(RegisterArrived)
+    assert isinstance(arrived, RegisterArrived)
+    door.gateway.accept(arrived.session_id, door.now, door.wall)
+    door.drain()
+    accept = door.answers(1)[-1]
+    assert isinstance(accept, control.SessionAccept)
+    assert accept.features == (control.FRAMES_BUNDLED,)
+    bad = control.Reset(errors.PROTOCOL_BAD_FRAME.code)
+    door.feed(1, control.RESET, bad)
+    door.resume(2, arrived.session_id, door.token(1))
+    again = [one for one in door.answers(2) if isinstance(one, control.SessionAccept)]
+    assert [(one.resumed, one.features) for one in again] == [(True, ())]
+
+
 def test_lies_about_capacity_are_cut_down() -> None:
     door = Door(GatewaySettings(max_parallel=16))
     door.greet(1)
@@ -454,7 +473,7 @@ def test_flapping_is_refused_with_a_time_to_wait(door: Door) -> None:
 def test_a_resume_carries_on_with_what_each_side_has(door: Door, session_id: str) -> None:
     token = door.token(1)
     door.feed(1, business.RESULT, result(), seq=0, corr="task-1")
-    door.gateway.committed(SessionId(session_id), 0)
+    door.gateway.committed(SessionId(session_id), (0,))
     frame_id = door.gateway.send(
         SessionId(session_id), business.CANCEL, cancel(), "task-1", door.now
     )
@@ -682,19 +701,19 @@ def test_frames_are_handed_up_in_order_and_acknowledged_when_committed(door: Doo
     door.tick(1.0)
     ack = door.answers(1)[-1]
     assert ack == control.WindowAck(None, None, "3", 256)
-    assert door.gateway.committed(SessionId(session_id), 0)
-    assert door.gateway.committed(SessionId(session_id), 1)
+    assert door.gateway.committed(SessionId(session_id), (0,))
+    assert door.gateway.committed(SessionId(session_id), (1,))
     door.drain()
     door.tick(0.02)
     assert door.answers(1)[-1] == control.WindowAck(None, 1, "0", 256)
-    assert not door.gateway.committed(SessionId("gone"), 1)
+    assert not door.gateway.committed(SessionId("gone"), (1,))
 
 
 def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit(door: Door) -> None:
     session_id = door.enter(1)
     frame = door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(True))
     assert control.WindowAck(frame.id, 0, "0", 256) not in door.answers(1)
-    door.gateway.committed(SessionId(session_id), 0)
+    door.gateway.committed(SessionId(session_id), (0,))
     door.drain()
     assert door.answers(1)[-1] == control.WindowAck(frame.id, 0, "0", 256)
     door.again(1, frame)
@@ -708,7 +727,7 @@ def test_a_frame_resent_in_a_new_session_is_not_handled_again_once_committed(doo
     session_id = door.enter(1)
     committed = door.feed(1, business.RESULT, result(1), seq=0, corr="task-1")
     pending = door.feed(1, business.RESULT, result(2), seq=1, corr="task-2")
-    door.gateway.committed(SessionId(session_id), 0)
+    door.gateway.committed(SessionId(session_id), (0,))
     door.enter(2)
     door.again(2, committed)
     door.again(2, pending)

@@ -126,7 +126,7 @@ class OldPair:
     def commit(self) -> None:
         waiting, self.waiting = self.waiting, []
         for seq in waiting:
-            self.gateway.committed(self.session, seq)
+            self.gateway.committed(self.session, (seq,))
 
     def command(self, frame_type: str, payload: Any, corr: str | None = None) -> list[Json]:
         """The scheduler sends something; what the worker gets."""

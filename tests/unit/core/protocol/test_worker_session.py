@@ -460,6 +460,17 @@ def test_a_close_for_size_is_a_strike_too(pair: SessionPair) -> None:
     assert len(pair.of(Poisoned)) == 1
 
 
+def test_after_a_bad_frame_the_session_has_no_bundles() -> None:
+    pair = opened()
+    assert pair.worker._session is not None
+    pair.worker._session.features = control.FEATURES
+    assert pair.worker.is_bundled
+    pair.sends(1)
+    pair.worker.disconnected(pair.now, limits.CLOSE_TOO_BIG)
+    assert pair.worker.is_open
+    assert not pair.worker.is_bundled
+
+
 def test_nothing_unacknowledged_is_not_poisonous(pair: SessionPair) -> None:
     for _ in range(3):
         pair.worker.disconnected(pair.now, limits.CLOSE_TOO_BIG)
