@@ -33,6 +33,8 @@ class Entry(msgspec.Struct, order=True, kw_only=True):
     line: Line | None = None
     ready_at: float | None = None
     """It was queued with a delay, until then."""
+    is_over: bool = False
+    """The task needs no place any more, or has another entry."""
 
     @property
     def tenant(self) -> str:
@@ -95,6 +97,11 @@ class Share(RankNode):
         self.pool = pool
         self.plain: Line | None = None  # the tasks without a key
         self.count = 0  # all lines
+
+    @property
+    def only_line(self) -> Line | None:
+        """The tasks without a key, if there are no others: most runs have no keys."""
+        return self.plain if self.count == 1 else None
 
 
 class Line(RankNode):

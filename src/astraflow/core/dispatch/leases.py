@@ -12,13 +12,19 @@ Rule 4: a lease that was *revoked* is not renewed any more and the worker is tol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Final
 
-from astraflow.core.ids import RunId, SessionId, TaskId
+from astraflow.core.fleet.workers import WorkerEntry
+from astraflow.core.ids import SessionId, TaskId
+from astraflow.core.runs.run import RunRecord
+
+SPARE_ENDS: Final = 64
+"""So many ended leases may stand in the heap of ends beside as many as are held; then it is made anew."""
 
 
 class AttemptLease:
-    """The claim of one worker on one attempt."""
+    """The claim of one worker on one attempt. Neither its run nor its worker is forgotten before it ends."""
 
     __slots__ = (
         "attempt",
@@ -29,7 +35,7 @@ class AttemptLease:
         "is_revoked",
         "is_stop_told",
         "is_taken",
-        "run_id",
+        "run",
         "session_id",
         "stop_taken_seq",
         "task",
@@ -37,26 +43,27 @@ class AttemptLease:
         "tenant",
         "ttl_s",
         "until",
+        "worker",
         "worker_id",
     )
 
     def __init__(
         self,
-        tenant: str,
-        run_id: RunId,
+        run: RunRecord,
         task: int,
         task_id: TaskId,
         attempt: int,
-        worker_id: str,
+        worker: WorkerEntry,
         ttl_s: float,
         now: float,
     ) -> None:
-        self.tenant = tenant
-        self.run_id = run_id
+        self.tenant = run.tenant
+        self.run = run
         self.task = task
         self.task_id = task_id
         self.attempt = attempt
-        self.worker_id = worker_id
+        self.worker = worker
+        self.worker_id = worker.worker_id
         self.ttl_s = ttl_s
         self.until = now + ttl_s
         self.is_over = False  # for those who still hold it when it has ended
@@ -95,6 +102,10 @@ class LeaseTable:
     def find(self, task_id: TaskId, attempt: int) -> AttemptLease | None:
         lease = self._leases.get(task_id)
         return lease if lease is not None and lease.attempt == attempt else None
+
+    def of_task(self, task_id: TaskId) -> AttemptLease | None:
+        """The lease of the attempt that is under way."""
+        return self._leases.get(task_id)
 
     def of_worker(self, tenant: str, worker_id: str) -> list[AttemptLease]:
         return list(self._by_worker.get((tenant, worker_id), {}).values())
@@ -135,6 +146,10 @@ class LeaseTable:
         del self._by_worker[name][task_id]
         if not self._by_worker[name]:
             del self._by_worker[name]
+        if len(self._ends) > 2 * len(self._leases) + SPARE_ENDS:
+            # A lease of half a minute is no reason to keep what ran in half a minute.
+            self._ends = [(one.until, one.task_id, one.attempt) for one in self._leases.values()]
+            heapify(self._ends)
         return lease
 
     def deadline(self) -> float | None:

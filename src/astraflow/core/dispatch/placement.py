@@ -13,7 +13,7 @@ that asks for a label which few workers have, as the name of an HTTP pool, is lo
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Final
 
@@ -49,10 +49,12 @@ def offers(worker: WorkerEntry, demand: Demand) -> bool:
         return False
     if demand.needs_session and worker.pool is not None:
         return False
-    if not offer.has_runtime(demand.runtime):
+    if demand.runtime is not None and not offer.has_runtime(demand.runtime):
         return False
     if demand.request is not None and not worker.could_hold(demand.request):
         return False
+    if not demand.labels:
+        return True
     return all(offer.labels.get(name) == value for name, value in demand.labels)
 
 
@@ -64,7 +66,9 @@ def choose(demand: Demand, workers: WorkerTable) -> WorkerEntry | NoPlace:
     return found if found is not None else NoPlace(_why(demand, workers))
 
 
-def find_place(demand: Demand, workers: WorkerTable, *preferred: str | None) -> WorkerEntry | None:
+def find_place(
+    demand: Demand, workers: WorkerTable, preferred: Sequence[str] = ()
+) -> WorkerEntry | None:
     """The worker for one task of this demand: a preferred one, if it has a place.
 
     Nothing is said of why there is none: most tasks of a large run wait for a slot, over and over.
@@ -74,7 +78,7 @@ def find_place(demand: Demand, workers: WorkerTable, *preferred: str | None) -> 
         return None if isinstance(found, NoPlace) else found
     free = workers.available(demand.tenant, demand.package_name)
     for name in preferred:
-        worker = free.get(name) if name is not None else None
+        worker = free.get(name)
         if worker is not None and _fits(worker, demand):
             return worker
     few = _few_labelled(demand, workers) if demand.labels else None

@@ -18,9 +18,10 @@ Rule 4: a task with a delay is in no demand before its time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice
+from typing import Final, cast
 
 import msgspec
 
@@ -29,6 +30,9 @@ from astraflow.core.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Shar
 from astraflow.core.dispatch.ranking import Rank, RankNode
 from astraflow.core.ids import RunId
 from astraflow.core.workflow.plan import AffinityHint
+
+LEVELS: Final = ("tenant", "run", "share", "line")
+"""What is listed in what."""
 
 
 class ReadyQueue:
@@ -66,7 +70,10 @@ class ReadyQueue:
         affinity: AffinityHint | None = None,
     ) -> None:
         """Queue a task, from `ready_at` on if given. Replaces an earlier entry of the task."""
-        self.forget(run_id, task)
+        of_run = self._entries.get(run_id)
+        if of_run is not None and task in of_run:
+            self.forget(run_id, task)
+            of_run = self._entries.get(run_id)
         self._next_ticket += 1
         entry = Entry(
             rank=-priority,
@@ -77,7 +84,6 @@ class ReadyQueue:
             lock=lock,
             affinity=affinity,
         )
-        of_run = self._entries.get(run_id)
         if of_run is None:
             of_run = self._entries[run_id] = {}
         of_run[task] = entry
@@ -90,18 +96,59 @@ class ReadyQueue:
             entry.ready_at = ready_at
             heappush(self._delayed, (ready_at, entry.ticket, entry))
 
+    def push_all(
+        self, run_id: RunId, tasks: Sequence[int], demand: Demand, priority: int = 0
+    ) -> None:
+        """Queue tasks of a run in this order that need the same, have no key and no delay, and are not queued."""
+        self.push(run_id, tasks[0], demand, priority=priority)
+        of_run = self._entries[run_id]
+        first = of_run[tasks[0]]
+        demand, line = first.demand, first.line
+        assert line is not None
+        for task in islice(tasks, 1, None):
+            self._next_ticket += 1
+            entry = Entry(
+                rank=-priority,
+                ticket=self._next_ticket,
+                run_id=run_id,
+                task=task,
+                demand=demand,
+                line=line,
+            )
+            assert task not in of_run
+            of_run[task] = entry
+            heappush(line.heap, entry)  # behind the first of them: the line is listed already
+        more = len(tasks) - 1
+        self._count += more
+        line.run.waiting += more
+        line.run.tenant.waiting += more
+
     def forget(self, run_id: RunId, task: int) -> None:
         """The task needs no place any more."""
         of_run = self._entries.get(run_id)
         entry = None if of_run is None else of_run.pop(task, None)
         if of_run is None or entry is None:
             return
+        entry.is_over = True
         self._count -= 1
         if not of_run:
             del self._entries[run_id]
-        if entry.affinity is not None and entry.affinity.mode == "sticky":
+        if entry.affinity is not None:
+            self._unlist_sticky(entry)
+
+    def forget_run(self, run_id: RunId) -> None:
+        """No task of the run needs a place any more."""
+        for entry in self._entries.pop(run_id, {}).values():
+            entry.is_over = True
+            self._count -= 1
+            if entry.affinity is not None:
+                self._unlist_sticky(entry)
+
+    def _unlist_sticky(self, entry: Entry) -> None:
+        assert entry.affinity is not None
+        if entry.affinity.mode == "sticky":
             name = (entry.tenant, entry.affinity.key)
-            del self._sticky[name][run_id, task]
+            del self._sticky[name][entry.run_id, entry.task]
             if not self._sticky[name]:
                 del self._sticky[name]
 
@@ -125,12 +172,12 @@ class ReadyQueue:
         """Admit the tasks whose delay has passed."""
         while self._delayed and self._delayed[0][0] <= now:
             entry = heappop(self._delayed)[2]
-            if self._is_live(entry):
+            if not entry.is_over:
                 self._admit(entry)
 
     def deadline(self) -> float | None:
         """When `advance` has something to do."""
-        while self._delayed and not self._is_live(self._delayed[0][2]):
+        while self._delayed and self._delayed[0][2].is_over:
             heappop(self._delayed)
         return self._delayed[0][0] if self._delayed else None
 
@@ -142,11 +189,31 @@ class ReadyQueue:
     def next(self) -> Entry | None:
         """The entry to place now. Then call `served`, `drop`, `sleep` (its demand has no place) or `lock` (its key
         is taken)."""
+        alone = self._alone()
+        if alone is not None:
+            return alone
         tenant = self._order.first(self._rank_of_tenant)
         if tenant is None:
             return None
-        entry: Entry = tenant.top.top.top.heap[0]
+        share: Share = tenant.top.top
+        line = share.only_line or share.top
+        entry: Entry = line.heap[0]
         return entry
+
+    def _alone(self) -> Entry | None:
+        """The entry that is next while only one line is listed: no rank decides anything then, and what is listed with
+        an old one is corrected when there are more."""
+        node: RankNode = self._order
+        for _ in LEVELS:
+            heap = node.heap
+            if len(heap) != 1 or heap[0][1].home is not node:
+                return None
+            node = heap[0][1]
+        line = cast("Line", node)
+        if line.share.pool.until is not None or line.pool is not None or not line.heap:
+            return None
+        entry: Entry = line.heap[0]
+        return None if entry.is_over else entry
 
     def served(self, entry: Entry) -> None:
         """The entry got a place: take it out and charge its flows."""
@@ -170,7 +237,7 @@ class ReadyQueue:
         line = entry.line
         assert line is not None
         assert line.heap[0] is entry, "only the entry that `next` gave may be taken out"
-        if self._is_live(entry):
+        if not entry.is_over:
             self.forget(entry.run_id, entry.task)
         heappop(line.heap)
         self._left(entry)
@@ -232,10 +299,10 @@ class ReadyQueue:
 
     def _first_live(self, line: Line) -> Entry | None:
         # The last one stays: with it the line would have to be taken out.
-        while len(line.heap) > 1 and not self._is_live(line.heap[0]):
+        while len(line.heap) > 1 and line.heap[0].is_over:
             self._left(heappop(line.heap))
         entry: Entry = line.heap[0]
-        return entry if self._is_live(entry) else None
+        return None if entry.is_over else entry
 
     def demands(self) -> list[Demand]:
         """The demands that somebody may wait with."""
@@ -244,7 +311,7 @@ class ReadyQueue:
     def waiting_with(self, demand: Demand) -> list[Entry]:
         """All waiting tasks of one demand, oldest first."""
         lines = self._lines_of(demand)
-        entries = [entry for line in lines for entry in line.heap if self._is_live(entry)]
+        entries = [entry for line in lines for entry in line.heap if not entry.is_over]
         return sorted(entries, key=lambda entry: entry.ticket)
 
     def sticky_to(self, tenant: str, key: str) -> list[tuple[RunId, int]]:
@@ -344,15 +411,21 @@ class ReadyQueue:
         """Also hides it, if its demand sleeps."""
         self.looks += 1
         pool = share.pool
-        line = share.first(self._rank_of_line)
-        if line is None:
+        rank = self._rank_in(share)
+        if rank is None:
             self._give_way(pool, share)
+        elif pool.until is not None:
+            pool.put(share, (share.run.tag, *rank))
             return None
-        if pool.until is not None:
-            pool.put(share, (share.run.tag, *line.rank))
-            return None
-        rank: Rank = line.rank
         return rank
+
+    def _rank_in(self, share: Share) -> Rank | None:
+        """The rank of its first line."""
+        only = share.only_line
+        if only is not None:
+            return self._head(only)
+        line = share.first(self._rank_of_line)
+        return None if line is None else line.rank
 
     def _rank_of_line(self, line: Line) -> Rank | None:
         """Also hides it, if its key is taken."""
@@ -365,18 +438,15 @@ class ReadyQueue:
 
     def _rank_of_hidden(self, one: Share | Line) -> Rank | None:
         self.looks += 1
-        if isinstance(one, Line):
-            rank = self._head(one)
-            return None if rank is None else (one.run.tag, *rank)
-        line = one.first(self._rank_of_line)
-        return None if line is None else (one.run.tag, *line.rank)
+        rank = self._head(one) if isinstance(one, Line) else self._rank_in(one)
+        return None if rank is None else (one.run.tag, *rank)
 
     def _head(self, line: Line) -> Rank | None:
         """The rank of its first live entry; drops those before it, and the line with its last."""
         heap = line.heap
         while heap:
             entry = heap[0]
-            if self._is_live(entry):
+            if not entry.is_over:
                 return (entry.rank, entry.ticket)
             heappop(heap)
             self._left(entry)
@@ -416,10 +486,6 @@ class ReadyQueue:
             self._show_next(pool)
 
     # -- leaving ----------------------------------------------------------------------------------
-
-    def _is_live(self, entry: Entry) -> bool:
-        of_run = self._entries.get(entry.run_id)
-        return of_run is not None and of_run.get(entry.task) is entry
 
     def _left(self, entry: Entry) -> None:
         assert entry.line is not None
@@ -474,6 +540,8 @@ class ReadyQueue:
                 run_id = line.run.run_id
                 assert line.run is self._runs[run_id]
                 waiting[run_id] = waiting.get(run_id, 0) + len(line.heap)
+                for entry in line.heap:
+                    assert entry.is_over == (self.find(run_id, entry.task) is not entry)
             assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
         assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
         assert all(self._asleep.values()), "an empty list of sleepers was kept"

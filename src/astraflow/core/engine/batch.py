@@ -7,8 +7,8 @@ import msgspec
 from astraflow.core.engine.commands import SubmitRun
 from astraflow.core.engine.effects import Effect
 from astraflow.core.fleet.facts import FleetFact
-from astraflow.core.ids import RunId
-from astraflow.core.runs.facts import Fact
+from astraflow.core.ids import RunId, SessionId
+from astraflow.core.runs.facts import AttemptStarted, Fact, RunAccepted
 from astraflow.core.runs.run import RunRecord
 
 
@@ -37,7 +37,7 @@ class FleetChange(msgspec.Struct, frozen=True):
 class Batch:
     """What is decided and not yet committed."""
 
-    __slots__ = ("effects", "facts", "fleet", "submitted")
+    __slots__ = ("delivered", "effects", "facts", "fleet", "submitted")
 
     def __init__(self) -> None:
         self.facts: list[NumberedFact] = []
@@ -45,6 +45,30 @@ class Batch:
         self.submitted: dict[str, SubmitRun] = {}
         """The requests behind the `RunAccepted` of this batch, by run id."""
         self.effects: list[Effect] = []
+        self.delivered: dict[SessionId, list[int]] = {}
+        """The seqs of the frames that it came from: durable with it, and acknowledged then (R1)."""
+
+    def deliver(self, session_id: SessionId, seq: int) -> None:
+        """What this frame carried is decided: it may be acknowledged when the batch is committed."""
+        seqs = self.delivered.get(session_id)
+        if seqs is None:
+            self.delivered[session_id] = [seq]
+        else:
+            seqs.append(seq)
+
+    def accepted_runs(self) -> list[RunRecord]:
+        """The runs that begin with this batch."""
+        return [
+            one.run for one in self.facts if one.run is not None and type(one.fact) is RunAccepted
+        ]
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it says nothing but that attempts have started: nobody waits for that, and a worker that registers
+        says it again."""
+        if not self.facts or self.effects or self.fleet or self.delivered:
+            return False
+        return all(type(one.fact) is AttemptStarted for one in reversed(self.facts))
 
     @property
     def has_facts(self) -> bool:
@@ -52,4 +76,4 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        return not self.facts and not self.effects and not self.fleet
+        return not (self.facts or self.effects or self.fleet or self.delivered)

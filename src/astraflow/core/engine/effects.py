@@ -98,13 +98,6 @@ class AcceptSession(_Effect, frozen=True):
     session_id: SessionId
 
 
-class CommitFrame(_Effect, frozen=True):
-    """What this frame carried is durable: its acknowledgement may cover it (R1)."""
-
-    session_id: SessionId
-    seq: int
-
-
 # -- for the shell -------------------------------------------------------------------------------
 
 
@@ -189,6 +182,5 @@ Effect = (
     | SendExport
     | SendDrain
     | AcceptSession
-    | CommitFrame
     | ShellEffect
 )

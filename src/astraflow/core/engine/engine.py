@@ -271,7 +271,8 @@ class Engine:
         except Exception as error:
             raise SessionFailed from error
         self._take_events()
-        if self.view.workers.disconnected:
+        # Only what opens a connection, or resumes one, is of no seq.
+        if envelope.seq is None and self.view.workers.disconnected:
             notice_links(self.view, self.gateway)
 
     def abandon(self, conn: str, now: float, at: int) -> None:
@@ -457,9 +458,16 @@ class Engine:
         """Whether `take_batch` has something to hand out, or to place."""
         return self.has_decided or self.view.queue.has_candidates
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether what is decided may wait a little for company: with it, it costs no transaction of its own."""
+        return self.view.batch.may_wait and not self.view.queue.has_candidates
+
     def committed(self, batch: Batch, now: float, at: int) -> None:
         """The batch is durable: perform its effects."""
         self._enter(now, at)
+        for session_id, seqs in batch.delivered.items():
+            self.gateway.committed(session_id, seqs)
         for effect in batch.effects:
             self._sending.perform(effect, now, at)
         self._take_events()
@@ -483,7 +491,7 @@ class Engine:
         view.resources.check()
         held: dict[tuple[str, str], int] = {}
         for lease in view.leases:
-            run = view.run_of(lease)
+            run = lease.run
             task = run.tasks[lease.task]
             assert task.is_held, f"a lease outlives its attempt: {lease.task_id}"
             assert task.attempt == lease.attempt

@@ -41,6 +41,7 @@ from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.amounts import Amounts
 from astraflow.core.workflow.plan import ResourceRefValue
 
+NO_CONSTRAINTS = business.Constraints()
 PLACE_BUDGET = 2_000
 """How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""
 LEASE_COSTS = 7
@@ -73,10 +74,11 @@ def _place_one(view: View, run: RunRecord, entry: Entry) -> bool:
     if view.tenants.is_suspended(demand.tenant):
         view.queue.sleep(entry, tenant_key(demand.tenant))
         return False
-    chosen = find_place(demand, view.workers, *_preferred(view, entry))
+    chosen = find_place(demand, view.workers, _preferred(view, entry))
     if chosen is not None:
         view.queue.served(entry)
-        view.placing.forget_pin(demand)
+        if demand.pin is not None:
+            view.placing.forget_pin(demand)
         if demand.request is not None:
             view.placing.release(demand)
         _lease(view, run, entry, chosen)
@@ -89,22 +91,29 @@ def _place_one(view: View, run: RunRecord, entry: Entry) -> bool:
     return False
 
 
-def _preferred(view: View, entry: Entry) -> tuple[str | None, str | None]:
+def _preferred(view: View, entry: Entry) -> list[str]:
     """The worker of its affinity key, and the one that its run used for the package."""
+    preferred = []
     hint = entry.affinity
     record = view.affinity.lookup(entry.tenant, hint.key) if hint is not None else None
+    if record is not None:
+        preferred.append(record.worker_id)
     bound_to = view.placing.binding(entry.run_id, entry.demand.package_name)
-    return (record.worker_id if record is not None else None, bound_to)
+    if bound_to is not None:
+        preferred.append(bound_to)
+    return preferred
 
 
 def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
     """Whether the task has another place than when it was queued: its affinity key has found a worker, or has left
     it; or an upstream task has ended since that a join did not wait for, or that made a resource again, and its
     result names one."""
-    demand = entry.demand
     hint = entry.affinity
-    sticky = None if hint is None else view.sticky_worker(run.tenant, hint)
-    if demand.pin is None and sticky != demand.sticky:
+    if (
+        hint is not None
+        and entry.demand.pin is None
+        and view.sticky_worker(run.tenant, hint) != entry.demand.sticky
+    ):
         return True
     may_have_moved = run.takes_back or not run.is_simple or run.run_id in view.placing.unpinned
     return may_have_moved and _needs_more(view, run, entry)
@@ -177,16 +186,7 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     node = run.tasks[task].node
     attempt = run.tasks[task].attempt
     task_id = run.task_id(task)
-    lease = AttemptLease(
-        run.tenant,
-        run.run_id,
-        task,
-        task_id,
-        attempt,
-        worker.worker_id,
-        ttl_s,
-        view.now,
-    )
+    lease = AttemptLease(run, task, task_id, attempt, worker, ttl_s, view.now)
     view.leases.grant(lease)
     view.workers.take_slot(worker, node.type, node.resources)
     if entry.lock is not None:
@@ -208,7 +208,8 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
         refs = view.locate(run.tenant, refs)
         copies = copies_for(view, run.tenant, refs)
     grant = business.LeaseGrant(ttl_ms, worker.since)
-    dispatch = _dispatch_frame(run, task, grant, parameters, _wire_refs(refs, worker.worker_id))
+    wire_refs = _wire_refs(refs, worker.worker_id) if refs else ()
+    dispatch = _dispatch_frame(run, task, grant, parameters, wire_refs)
     tenant = run.tenant if node.secrets else ""
     view.batch.effects.append(SendDispatch(dispatch, worker.session_id, copies, tenant=tenant))
 
@@ -231,16 +232,20 @@ def _dispatch_frame(
     parameters: bytes,
     refs: tuple[business.RequiredResource, ...],
 ) -> business.Dispatch:
-    node = run.tasks[task].node
     state = run.tasks[task]
-    host = node if state.call is None and node.host is None else run.node_at(task)
+    node = state.node
+    is_alone = state.call is None and node.host is None  # of no chain of middlewares
+    host = node if is_alone else run.node_at(task)
     chain: tuple[NodeId, ...] = ()
     if host.middlewares:
         level = run.plan_of(run.host_of(task)).nodes
         chain = tuple([level[one].node_id for one in host.middlewares])
-    timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
-    hint = affinity_of(run, task)
-    chain_index = chain_index_of(run, task)
+    constraints = NO_CONSTRAINTS
+    if node.timeout_s is not None or node.resources is not None:
+        timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
+        constraints = business.Constraints(timeout_ms, _wire_amounts(node.resources))
+    hint = None if node.affinity is None else affinity_of(run, task)
+    chain_index = None if is_alone else chain_index_of(run, task)
     return business.Dispatch(
         run_id=run.run_id,
         task_id=run.task_id(task),
@@ -251,8 +256,8 @@ def _dispatch_frame(
         package=business.PackageId(node.package_name, node.package_version),
         parameters=msgspec.Raw(parameters),
         lease=grant,
-        constraints=business.Constraints(timeout_ms, _wire_amounts(node.resources)),
-        concurrency_key=concurrency_key(run, task),
+        constraints=constraints,
+        concurrency_key=None if node.concurrency_key is None else concurrency_key(run, task),
         resource_refs=refs,
         affinity=None if hint is None else business.DispatchAffinity(hint.key, hint.mode),
         host_node_id=host.node_id if chain else None,

@@ -47,7 +47,7 @@ def refuse_push(view: View, command: RefusePush) -> None:
     if lease is None or lease.is_taken or lease.tenant != command.tenant:
         return
     refuse = Refuse(lease.task, lease.attempt, lease.worker_id, command.code, command.message)
-    view.decide(view.run_of(lease), refuse)
+    view.decide(lease.run, refuse)
 
 
 def check_pool(pool: PoolRecord) -> None:

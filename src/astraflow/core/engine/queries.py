@@ -64,7 +64,7 @@ class Queries:
                 lease.until if is_pool(lease.worker_id) else lease.until - lease.ttl_s + timeout_s,
             )
             for lease in self._view.leases
-            if lease.run_id == run.run_id and not lease.is_taken
+            if lease.run is run and not lease.is_taken
         ]
 
     def may_have_forgotten(self, tenant: str, key: str, now: float) -> bool:
@@ -95,7 +95,7 @@ class Queries:
     def attempts(self, tenant: str, worker_id: str) -> list[tuple[AttemptLease, RunRecord]]:
         """The attempts that a worker has, each with its run."""
         leases = self._view.leases.of_worker(tenant, worker_id)
-        return [(lease, self._view.run_of(lease)) for lease in leases]
+        return [(lease, lease.run) for lease in leases]
 
     def installs(self, tenant: str, worker_id: str) -> list[InstallIntent]:
         """What is intended of a worker about packages."""
@@ -116,10 +116,12 @@ class Queries:
         """The attempts that are leased to a worker and that it has acknowledged."""
         held: list[LeasedAttempt] = []
         for lease in self._view.leases.of_worker(tenant, worker_id):
-            task = self._view.run_of(lease).tasks[lease.task]
+            task = lease.run.tasks[lease.task]
             if isinstance(task.state, Running | Stopping):
                 has_timeout = task.node.timeout_s is not None
-                held.append(LeasedAttempt(lease.run_id, lease.task_id, lease.attempt, has_timeout))
+                held.append(
+                    LeasedAttempt(lease.run.run_id, lease.task_id, lease.attempt, has_timeout)
+                )
         return held
 
     # -- resources ----------------------------------------------------------------------------

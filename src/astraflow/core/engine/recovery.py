@@ -7,9 +7,12 @@ epoch". It cannot know when the last owner heard of an attempt, but the worker's
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 from astraflow.core.dispatch import AttemptLease
-from astraflow.core.dispatch.demand import bind_task
+from astraflow.core.dispatch.demand import bind_task, demand_of
 from astraflow.core.engine.callbacks import watch_timeout
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.placing import push_of
@@ -22,10 +25,13 @@ from astraflow.core.ids import is_pool
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.keys import affinity_of, concurrency_key
-from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import Leased, Opened, Parked, Running, Stopping
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
+
+_HELD: Final = (Leased, Running, Stopping)
+_TIMED: Final = (Parked, Opened)
 
 
 def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
@@ -36,26 +42,74 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     if run.accepted.deadline_s is not None:
         left_s = _time_left(run.accepted.deadline_s, view.at - run.accepted.at)
         view.timers.set(view.now + left_s, DeadlineDue(run.run_id))
-    for index, task in enumerate(run.tasks):
-        if task.call is not None:
-            view.runs.add_call(task.call.call_id, run, index)
-            if not task.is_terminal:
-                view.watch_call(task.call)
+    for index in run.calls.values():
+        task = run.tasks[index]
+        assert task.call is not None
+        view.runs.add_call(task.call.call_id, run, index)
+        if not task.is_terminal:
+            view.watch_call(task.call)
+    waiting: list[int] = []
     for index, task in enumerate(run.tasks):
         state = task.state
         if task.worker is not None:
             # A preference only: the last worker that the run used for the package.
             view.placing.bind(run.run_id, run.tasks[index].node.package_name, task.worker)
-        if isinstance(state, Leased | Running | Stopping):
+        if isinstance(state, _HELD):
             _restore_lease(view, run, index, state)
-        elif isinstance(state, Parked | Opened):
+        elif isinstance(state, _TIMED):
             is_over = isinstance(state, Opened) and run.scopes[index].is_over
             left_ms = 0 if is_over else state.left_ms(view.at)
             if left_ms is not None:
                 view.watch_parked(run, index, left_ms)
         elif task.is_waiting and task.open_calls == 0:
-            view.enqueue(run, index, task.delay_s)
+            waiting.append(index)
+    _enqueue(view, run, waiting)
     return run
+
+
+def _enqueue(view: View, run: RunRecord, waiting: list[int]) -> None:
+    """Queue these tasks in this order; tasks in a row that need the same, together: a start with a million of them is
+    waited for."""
+    for needs, group in groupby(waiting, lambda index: _needs(run.tasks[index])):
+        if needs is None:
+            for index in group:
+                view.enqueue(run, index, run.tasks[index].delay_s)
+        else:
+            indexes = list(group)
+            priority = run.tasks[indexes[0]].node.priority
+            view.queue.push_all(
+                run.run_id, indexes, demand_of(run, indexes[0], ()), priority=priority
+            )
+
+
+_parts: Final = attrgetter(
+    "package_name",
+    "package_version",
+    "type",
+    "runtime",
+    "worker_labels",
+    "resources",
+    "host",
+    "priority",
+    # Those of which a plain task has none.
+    "control",
+    "affinity",
+    "concurrency_key",
+    "parameters_schema",
+    "resource_refs",
+    "inputs",
+    "expressions",
+    "takes_item",
+)
+_PLAIN: Final = (None, None, None, None, (), (), (), False)
+
+
+def _needs(task: Task) -> tuple[object, ...] | None:
+    """What decides where a task goes, if that is the same whatever the run knows; else None."""
+    if task.call is not None or task.delay_s > 0:
+        return None
+    parts: tuple[object, ...] = _parts(task.node)
+    return parts if parts[8:] == _PLAIN else None
 
 
 def _time_left(deadline_s: float, age_ms: int) -> float:
@@ -94,13 +148,11 @@ def _restore_lease(
     task_id = run.task_id(task)
     node = run.tasks[task].node
     ttl_s = state.ttl_ms / 1000
-    lease = AttemptLease(
-        run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now
-    )
+    worker = view.workers.expect(run.tenant, state.worker)
+    lease = AttemptLease(run, task, task_id, state.attempt, worker, ttl_s, view.now)
     # Nobody here can say whether its frame left: only the worker, or the end of the lease, can.
     lease.is_taken = not (is_pool(state.worker) and isinstance(state, Leased))
     view.leases.grant(lease)
-    worker = view.workers.expect(run.tenant, state.worker)
     lease.is_lent = run.tasks[task].open_calls > 0
     if not lease.is_lent:
         view.workers.take_slot(worker, node.type, node.resources)

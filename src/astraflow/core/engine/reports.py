@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from astraflow.core import errors
-from astraflow.core.engine.effects import CommitFrame, LearnManifest
+from astraflow.core.engine.effects import LearnManifest
 from astraflow.core.engine.packages import on_package_event
 from astraflow.core.engine.resources import (
     close_unlisted,
@@ -51,7 +51,7 @@ def on_delivered(view: View, event: Delivered) -> None:
         view.batch.effects.append(LearnManifest(tenant, bytes(payload.manifest)))
     else:
         view.count(f"not handled: {event.envelope.type}")
-    view.batch.effects.append(CommitFrame(event.session_id, event.seq))
+    view.batch.deliver(event.session_id, event.seq)
 
 
 def on_refused(view: View, event: FrameRefused) -> None:
@@ -72,7 +72,7 @@ def on_refused(view: View, event: FrameRefused) -> None:
             run, task = place
             view.decide(run, Report(task, unreadable.attempt, event.worker, "FAILED", error=error))
     if event.seq is not None:
-        view.batch.effects.append(CommitFrame(event.session_id, event.seq))
+        view.batch.deliver(event.session_id, event.seq)
 
 
 def _find(
@@ -80,6 +80,14 @@ def _find(
 ) -> tuple[RunRecord, int] | None:
     """The task that a report is about, if it was given to this worker. "A report for a task not leased to that worker,
     of another tenant, or unknown: acked, no effect, audited, the same answer for all three" (PROTOCOL §5.9)."""
+    lease = view.leases.of_task(task_id)
+    if (
+        lease is not None
+        and lease.worker_id == event.worker
+        and lease.tenant == event.tenant
+        and (run_id is None or run_id == lease.run.run_id)
+    ):
+        return lease.run, lease.task
     place = view.runs.find_task(event.tenant, task_id)
     if place is not None:
         run, task = place
@@ -107,8 +115,11 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
         close_unlisted(view, tenant, worker, result.artifacts)
         return
     run, task = place
-    refusal = _refusal(view, worker, result)
-    if refusal is None and result.status == "SUCCEEDED":
+    refusal = None
+    if result.artifacts or len(result.result) > view.settings.inline_limit_bytes:
+        refusal = _refusal(view, worker, result)
+    has_schema = run.tasks[task].node.results_schema is not None
+    if has_schema and refusal is None and result.status == "SUCCEEDED":
         refusal = check_result(view, run, task, result.attempt, worker, result.result)
     if refusal is not None:
         view.decide(run, Report(task, result.attempt, worker, "FAILED", error=refusal))
@@ -124,10 +135,10 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
             worker,
             result.status,
             result.result,
-            tuple(map(_artifact, result.artifacts)),
+            tuple(map(_artifact, result.artifacts)) if result.artifacts else (),
             result.duration_ms,
-            _problem(result.error) if result.error is not None else None,
-            lost_ref(view, run, task, result.error),
+            None if result.error is None else _problem(result.error),
+            None if result.error is None else lost_ref(view, run, task, result.error),
         ),
     )
     if len(view.rollouts):

@@ -12,7 +12,6 @@ from astraflow.core import errors
 from astraflow.core.engine.effects import (
     AcceptSession,
     AskWorker,
-    CommitFrame,
     Effect,
     SendDispatch,
     SendDrain,
@@ -53,8 +52,6 @@ class Sending:
     def perform(self, effect: Effect, now: float, at: int) -> None:
         if isinstance(effect, SendDispatch):
             self._send_dispatch(effect, now)
-        elif isinstance(effect, CommitFrame):
-            self._gateway.committed(effect.session_id, effect.seq)
         elif isinstance(effect, SendStop):
             self._send_stop(effect, now)
         elif isinstance(effect, SendNextResponse):
@@ -83,9 +80,8 @@ class Sending:
         if lease is None:
             return  # it was given up while the commit was under way
         if effect.refusal is not None:
-            run = self._view.run_of(lease)
             refuse = Refuse(lease.task, lease.attempt, lease.worker_id, *effect.refusal)
-            self._view.decide(run, refuse)
+            self._view.decide(lease.run, refuse)
             return
         if isinstance(channel, PoolRecord):
             self._for_shell.append(effect)
@@ -99,13 +95,12 @@ class Sending:
             # the worker would have to refuse the frame: then no other try will do better.
             is_ours = isinstance(error, errors.LocalProtocolError)
             code = errors.DISPATCH_INVALID if is_ours else error.code
-            run = self._view.run_of(lease)
             refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code.code, error.message)
-            self._view.decide(run, refuse)
+            self._view.decide(lease.run, refuse)
             return
         lease.frame_id = frame_id
         lease.session_id = channel
-        self._view.sent.note(frame_id, dispatch.task_id, dispatch.attempt)
+        self._view.sent.note(frame_id, lease)
         if not self._gateway.is_connected(channel):
             take_back_unsent(self._view, self._gateway, lease)
 
@@ -158,6 +153,8 @@ class Sending:
             return
         lease = self._view.leases.find(cancel.task_id, cancel.attempt)
         if lease is not None:
+            if lease.cancel_frame is not None:
+                self._view.sent.take(lease.cancel_frame)  # the ack of the later one says as much
             lease.cancel_frame = frame_id
             lease.session_id = effect.session_id
-            self._view.sent.note(frame_id, cancel.task_id, cancel.attempt)
+            self._view.sent.note(frame_id, lease)

@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections import deque
 
 from astraflow.core.dispatch import AttemptLease
-from astraflow.core.ids import TaskId
 
 
 class SentFrames:
     """Which attempt a frame is about, and until when a dispatch may be acknowledged (monotonic)."""
 
     def __init__(self) -> None:
-        self._attempts: dict[str, tuple[TaskId, int]] = {}
+        self._leases: dict[str, AttemptLease] = {}  # of those that have not ended
         self._unacked: deque[tuple[float, AttemptLease]] = deque()
 
     def __len__(self) -> int:
-        return len(self._attempts)
+        return len(self._leases)
 
-    def note(self, frame_id: str, task_id: TaskId, attempt: int) -> None:
-        self._attempts[frame_id] = (task_id, attempt)
+    def note(self, frame_id: str, lease: AttemptLease) -> None:
+        self._leases[frame_id] = lease
 
-    def take(self, frame_id: str) -> tuple[TaskId, int] | None:
-        """The attempt of a frame that was acknowledged; it is not waited for any more."""
-        return self._attempts.pop(frame_id, None)
+    def take(self, frame_id: str) -> AttemptLease | None:
+        """The lease of the attempt that an acknowledged frame is about; the frame is not waited for any more."""
+        return self._leases.pop(frame_id, None)
 
     def forget(self, lease: AttemptLease) -> None:
         """The attempt is over, and its frames with it."""
         if lease.frame_id is not None:
-            self._attempts.pop(lease.frame_id, None)
+            self._leases.pop(lease.frame_id, None)
         if lease.cancel_frame is not None:
-            self._attempts.pop(lease.cancel_frame, None)
+            self._leases.pop(lease.cancel_frame, None)
 
     def expect_ack(self, lease: AttemptLease, until: float) -> None:
         """A dispatch is about to be sent."""

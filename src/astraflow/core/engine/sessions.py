@@ -129,7 +129,7 @@ def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
         if (lease.task_id, lease.attempt) in inventory:
             _rebind(view, worker, lease)
         elif not event.displaced:
-            run = view.run_of(lease)
+            run = lease.run
             view.decide(run, Lose(lease.task, lease.attempt, "its worker registered without it"))
     for ref in register.inflight:
         lease_of_it = view.leases.find(ref.task_id, ref.attempt)
@@ -155,7 +155,7 @@ def _rebind(view: View, worker: WorkerEntry, lease: AttemptLease) -> None:
     lease.session_id = worker.session_id
     lease.is_taken = True
     lease.stop_taken_seq = None  # of the old session's numbers
-    run = view.run_of(lease)
+    run = lease.run
     view.decide(run, Start(lease.task, lease.attempt, lease.worker_id))
     answer_ended_calls(view, run, lease.task, lease.attempt)
     state = run.tasks[lease.task].state
@@ -231,19 +231,18 @@ def _take_as_proof(view: View, event: HeartbeatArrived, named: list[tuple[TaskId
     for lease in candidates:
         if (lease.task_id, lease.attempt) not in named:
             cause = "its worker took the cancel and does not have it"
-            view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, cause))
+            view.decide(lease.run, Lose(lease.task, lease.attempt, cause))
 
 
 def on_acked(view: View, event: Acked) -> None:
     """The worker has taken frames: a dispatch is its attempt's start, a cancel begins to prove."""
     for frame_id in event.frame_ids:
-        place = view.sent.take(frame_id)
-        lease = view.leases.find(*place) if place is not None else None
+        lease = view.sent.take(frame_id)
         if lease is None:
             continue
         if frame_id == lease.frame_id:
             lease.is_taken = True
-            view.decide(view.run_of(lease), Start(lease.task, lease.attempt, lease.worker_id))
+            view.decide(lease.run, Start(lease.task, lease.attempt, lease.worker_id))
         else:
             lease.stop_taken_seq = event.ack_seq
 

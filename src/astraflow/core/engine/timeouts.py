@@ -51,7 +51,7 @@ def expire_leases(view: View) -> None:
         view.count("lease expired")
         is_unstarted = is_pool(lease.worker_id) and not lease.is_taken
         cause = "no worker started it in time" if is_unstarted else "its lease ended"
-        view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, cause))
+        view.decide(lease.run, Lose(lease.task, lease.attempt, cause))
 
 
 def expire_affinities(view: View) -> None:
@@ -97,7 +97,7 @@ def withdraw_unacked(view: View, gateway: Gateway) -> None:
 
 def _withdraw(view: View, gateway: Gateway, lease: AttemptLease) -> None:
     if not take_back_unsent(view, gateway, lease):
-        view.decide(view.run_of(lease), Withdraw(lease.task, lease.attempt))
+        view.decide(lease.run, Withdraw(lease.task, lease.attempt))
 
 
 def take_back_unsent(view: View, gateway: Gateway, lease: AttemptLease) -> bool:
@@ -109,7 +109,7 @@ def take_back_unsent(view: View, gateway: Gateway, lease: AttemptLease) -> bool:
     code = errors.DISPATCH_WITHDRAWN.code
     message = "the dispatch never reached the socket"
     refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code, message)
-    view.decide(view.run_of(lease), refuse)
+    view.decide(lease.run, refuse)
     return True
 
 
@@ -134,7 +134,7 @@ def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None
 
 def notice_links(view: View, gateway: Gateway) -> None:
     """A session that was resumed has a connection again."""
-    for worker in view.workers.disconnected:
+    for worker in list(view.workers.disconnected):
         if worker.session_id is not None and gateway.is_connected(worker.session_id):
             view.record_worker(WorkerConnectionChanged(*_who(view, worker), is_connected=True))
             view.reconsider(worker)
@@ -148,7 +148,7 @@ def _stop_due(view: View, timer: StopDue) -> None:
     lease = view.leases.find(timer.task_id, timer.attempt)
     if lease is None:
         return
-    decision = view.decide(view.run_of(lease), StopOverdue(lease.task, lease.attempt))
+    decision = view.decide(lease.run, StopOverdue(lease.task, lease.attempt))
     if decision.ignored is not None:
         # It waits for proof. The worker is told to kill it at every heartbeat, and the lease
         # runs out because it is not renewed any more.
@@ -159,7 +159,7 @@ def _timeout_due(view: View, timer: TimeoutDue) -> None:
     lease = view.leases.find(timer.task_id, timer.attempt)
     if lease is not None:
         grace_ms = view.settings.cancel_grace_ms
-        view.decide(view.run_of(lease), TimeOut(lease.task, lease.attempt, grace_ms))
+        view.decide(lease.run, TimeOut(lease.task, lease.attempt, grace_ms))
 
 
 def _call_due(view: View, timer: CallDue) -> None:

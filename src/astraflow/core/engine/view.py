@@ -8,9 +8,9 @@ is leased in the same transaction. What the outside sees of it waits for the com
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
-from astraflow.core.dispatch import AttemptLease, KeyTable, LeaseTable, ReadyQueue
+from astraflow.core.dispatch import KeyTable, LeaseTable, ReadyQueue
 from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lock_of
 from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
@@ -56,7 +56,7 @@ from astraflow.core.runs.consequences import (
 )
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import CallOpened, ScopeOpened
+from astraflow.core.runs.facts import CallOpened, Fact, ScopeOpened
 from astraflow.core.runs.keys import affinity_of, concurrency_key, next_affinity
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_opening import awaited_list
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from random import Random
 
 _R = TypeVar("_R")
+_ADDS_TASKS: Final = frozenset({CallOpened, ScopeOpened})
 
 
 def worker_key(tenant: str, worker_id: str) -> Hashable:
@@ -200,11 +201,8 @@ class View:
         for fact, last in zip(decision.facts, decision.lasts, strict=True):
             facts.append(NumberedFact(run.run_id, first, last, fact, self.cause, run))
             first = last + 1
-            if isinstance(fact, CallOpened):
-                self.runs.add_call(fact.call_id, run, fact.task)
-                self.watch_call(fact)
-            elif isinstance(fact, ScopeOpened):
-                self.runs.count_tasks(run)
+            if type(fact) in _ADDS_TASKS:
+                self._count_added(run, fact)
         for consequence in decision.consequences:
             if isinstance(consequence, EnqueueTask):
                 self.enqueue(run, consequence.task, consequence.delay_s)
@@ -232,6 +230,14 @@ class View:
             else:
                 assert_never(consequence)
 
+    def _count_added(self, run: RunRecord, fact: Fact) -> None:
+        """A run has more tasks than its plan has nodes: calls of middlewares, or the bodies of maps and loops."""
+        if isinstance(fact, CallOpened):
+            self.runs.add_call(fact.call_id, run, fact.task)
+            self.watch_call(fact)
+        else:
+            self.runs.count_tasks(run)
+
     def watch_parked(self, run: RunRecord, task: int, left_ms: int) -> None:
         """Look at a parked task when its time has come."""
         self.timers.set(self.now + left_ms / 1000, ParkedDue(run.tenant, run.task_id(task)))
@@ -240,10 +246,6 @@ class View:
         """Look at a call again when its caller waits no longer."""
         if call.timeout_ms is not None:
             self.timers.set(self.now + call.timeout_ms / 1000, CallDue(call.call_id))
-
-    def run_of(self, lease: AttemptLease) -> RunRecord:
-        """The run of a lease: a lease never outlives its run."""
-        return self.runs[lease.run_id]
 
     def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
@@ -387,18 +389,17 @@ class View:
 
     def end_attempt(self, run: RunRecord, task: int, attempt: int) -> None:
         """Give back what an attempt held."""
-        task_id = run.task_id(task)
-        self.queue.forget(run.run_id, task)
-        lease = self.leases.end(task_id, attempt)
+        lease = self.leases.end(run.task_id(task), attempt)
         if lease is None:
+            # It was lost, and its report came all the same: what waits is its next attempt.
+            self.queue.forget(run.run_id, task)
             return
         self.timers.end(lease.task_id, attempt)
         self.sent.forget(lease)
-        if is_pool(lease.worker_id):
+        worker = lease.worker
+        if worker.is_pool:
             self.batch.effects.append(EndPush(lease.task_id, attempt))
         node = run.tasks[task].node
-        worker = self.workers.find(run.tenant, lease.worker_id)
-        assert worker is not None, "a lease names a known worker"
         if not lease.is_lent:
             self.workers.free_slot(worker, node.type, node.resources)
         key = None if node.concurrency_key is None else concurrency_key(run, task)
@@ -449,10 +450,11 @@ class View:
 
     def _finish(self, run: RunRecord) -> None:
         """The run is over: nothing of it stays in memory but the answer to a repeated submission."""
-        for index, task in enumerate(run.tasks):
-            self.queue.forget(run.run_id, index)
-            if task.call is not None:
-                self.timers.end(task.call.call_id)
+        self.queue.forget_run(run.run_id)
+        for call in run.calls.values():
+            opened = run.tasks[call].call
+            assert opened is not None
+            self.timers.end(opened.call_id)
         self.placing.forget_run(run.run_id)
         self.end_scope(run.tenant, run.run_id)
         self.timers.end(run.run_id)

@@ -10,14 +10,14 @@ Rule 3: a worker is *available* when it has a channel, with a connection if it i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 from astraflow.core.fleet.pools import PoolRecord
-from astraflow.core.ids import SessionId
+from astraflow.core.ids import SessionId, is_pool
 from astraflow.core.workflow.amounts import NOTHING, Amounts
 
 ANY_RUNTIME: Final = "runtime.any"
@@ -201,6 +201,7 @@ class WorkerEntry:
         "incarnation",
         "is_connected",
         "is_draining",
+        "is_pool",
         "is_pressed",
         "measured",
         "offer",
@@ -220,6 +221,7 @@ class WorkerEntry:
     def __init__(self, tenant: str, worker_id: str) -> None:
         self.tenant = tenant
         self.worker_id = worker_id
+        self.is_pool = is_pool(worker_id)
         self.session_id: SessionId | None = None
         self.pool: PoolRecord | None = None
         self.incarnation = 0
@@ -265,8 +267,13 @@ class WorkerEntry:
 
     @property
     def is_available(self) -> bool:
-        has_room = self.used < self.offer.max_parallel
-        return self.is_reachable and self.is_connected and has_room and not self.is_pressed
+        # In the order of what changes most: it is asked twice for each attempt.
+        return (
+            self.used < self.offer.max_parallel
+            and self.is_connected
+            and not self.is_pressed
+            and self.is_reachable
+        )
 
     @property
     def load(self) -> float:
@@ -492,9 +499,9 @@ class WorkerTable:
             self._disconnected[key] = worker
 
     @property
-    def disconnected(self) -> list[WorkerEntry]:
+    def disconnected(self) -> Collection[WorkerEntry]:
         """The workers whose session has no connection."""
-        return list(self._disconnected.values())
+        return self._disconnected.values()
 
     def expect(self, tenant: str, worker_id: str) -> WorkerEntry:
         """A worker that is known from stored leases and has not come back yet."""

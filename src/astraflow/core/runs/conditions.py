@@ -69,7 +69,7 @@ def begins(decision: Decision, task: int) -> bool:
     """Whether a task that is ready is to be run; if not, record what becomes of it."""
     run = decision.run
     state = run.tasks[task]
-    node = run.node_at(task)
+    node = state.node if state.node.host is None and state.call is None else run.node_at(task)
     if node.disabled:
         decision.record(TaskPassed(decision.at, task, _passed_on(run, task)))
         return False

@@ -64,7 +64,8 @@ class Decision:
         """Record a terminal fact and everything that follows from it."""
         self.record(fact)
         assert isinstance(fact, TaskFact)
-        end_calls(self, fact.task)
+        if self.run.tasks[fact.task].open_calls:
+            end_calls(self, fact.task)
         advance(self)
 
     def stop(self, index: int, why: StopWhy, grace_ms: int) -> None:

@@ -15,7 +15,7 @@ skips what is downstream). A caller that cannot commit them throws the run away 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -82,7 +82,7 @@ from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_opening import take_list
 from astraflow.core.runs.scope_rules import collect, end_scope_time
 from astraflow.core.runs.states import (
-    ATTEMPTED,
+    Attempted,
     Leased,
     Lost,
     Opened,
@@ -102,16 +102,13 @@ UNCOUNTED_REFUSALS: Final = frozenset(
 def is_current(run: RunRecord, task: int, attempt: int, worker: str) -> bool:
     """Whether a report of this attempt by this worker still decides the task (R7)."""
     state = run.tasks[task].state
-    if type(state) not in ATTEMPTED:
-        return False
-    held = cast("Leased", state)  # all of them name their attempt and their worker
-    return held.attempt == attempt and held.worker == worker
+    return isinstance(state, Attempted) and state.attempt == attempt and state.worker == worker
 
 
 def decide(run: RunRecord, command: RunCommand, at: int, rng: Random) -> Decision:
     """Decide one command. `facts` are folded already; carry out `consequences` on the tables."""
     decision = Decision(run, at, rng)
-    if run.is_terminal:
+    if run.finished_at is not None:
         decision.ignored = "run is terminal"
         return decision
     _HANDLERS[type(command)](decision, command)

@@ -430,7 +430,7 @@ def decode_fact(raw: bytes) -> AnyFact:
 
 
 _VARIABLE: Final = frozenset({TaskSucceeded, TaskReused, TaskRebuilt, AttemptProgressed})
-_FIXED_WIDTH: Final[dict[type[Fact], int]] = {
+FIXED_WIDTH: Final[dict[type[Fact], int]] = {
     **{kind: 1 for kind in get_args(AnyFact) if kind not in _VARIABLE},
     TaskPassed: 2,  # node.result.snapshot, node.state
     TaskDecided: 2,
@@ -441,7 +441,7 @@ _FIXED_WIDTH: Final[dict[type[Fact], int]] = {
 
 def width(fact: Fact) -> int:
     """How many numbered events this fact is shown as; at least one."""
-    fixed = _FIXED_WIDTH.get(type(fact))
+    fixed = FIXED_WIDTH.get(type(fact))
     if fixed is not None:
         return fixed
     if isinstance(fact, TaskSucceeded | TaskReused):

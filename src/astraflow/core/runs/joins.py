@@ -15,16 +15,18 @@ from astraflow.core.runs.states import LIVE, Failed, Pending, Skipped, State
 
 
 def resolve_children(run: RunRecord, parent: int) -> None:
-    live = type(run.tasks[parent].state) in LIVE
+    tasks = run.tasks
+    is_simple = run.is_simple
+    live = type(tasks[parent].state) in LIVE
     for child in run.children_of(parent):
-        task = run.tasks[child]
-        if not run.is_simple and not task.is_terminal and _may_be_live(run, parent, child):
+        task = tasks[child]
+        if not is_simple and not task.is_terminal and _may_be_live(run, parent, child):
             run.undecided.append((parent, child))
             continue
         if type(task.state) is not Pending:
             continue  # already ready (join any), cancelled or skipped
         task.remaining -= 1
-        if not run.is_simple:
+        if not is_simple:
             _resolve_edges(run, parent, child)
         elif not live:
             run.doomed.append((child, parent))

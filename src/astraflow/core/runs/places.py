@@ -10,6 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from astraflow.core.runs.facts import CallOpened, Fact, ScopeOpened, TaskFact
 from astraflow.core.workflow.plan import Plan, PlanNode
 
@@ -38,6 +40,7 @@ class TaskPlaces:
         self._calls: dict[int, CallOpened] = {}
         self._bodies: list[_Opened] = []
         self._firsts: list[int] = []
+        self._plain: dict[int, bytes | None] = {}
         for fact in facts:
             self.note(fact)
 
@@ -76,6 +79,18 @@ class TaskPlaces:
     def node_of(self, task: int) -> PlanNode:
         """The node of a task that is no call."""
         return self._find(task)[0]
+
+    def plain_id(self, task: int) -> bytes | None:
+        """The id of the node of a task as JSON, if its events are about nothing but this node."""
+        try:
+            return self._plain[task]
+        except KeyError:
+            pass
+        plan = self._plan
+        is_plain = task < len(plan.nodes) and not plan.nodes[task].middlewares
+        known = msgspec.json.encode(plan.nodes[task].node_id) if is_plain else None
+        self._plain[task] = known
+        return known
 
     def fields_of(self, fact: TaskFact) -> _Fields:
         """What the events of a fact are about: a node, or a call within the chain around one."""

@@ -25,42 +25,40 @@ class Ready(State, frozen=True):
     """May be leased now. Moved by placement, or by cancel."""
 
 
-class Leased(State, frozen=True):
-    """Given to a worker that has not said that it has it. Moved by its ack, report or silence."""
+class Attempted(State, frozen=True):
+    """The base of those in which a report of the current attempt still decides."""
 
     worker: str
     attempt: int
+
+
+class Leased(Attempted, frozen=True):
+    """Given to a worker that has not said that it has it. Moved by its ack, report or silence."""
+
     ttl_ms: int
 
 
-class Running(State, frozen=True):
+class Running(Attempted, frozen=True):
     """Taken by its worker. Moved by its report, by silence, by its timeout, or by cancel.
 
     `by`: the `workerId` of the HTTP invocation that runs it."""
 
-    worker: str
-    attempt: int
     ttl_ms: int
     by: str = ""
 
 
-class Stopping(State, frozen=True):
+class Stopping(Attempted, frozen=True):
     """The worker was asked to stop it. Moved by a report or by proof that it does not run."""
 
-    worker: str
-    attempt: int
     ttl_ms: int
     why: StopWhy
     grace_ms: int
     by: str = ""
 
 
-class Lost(State, frozen=True):
+class Lost(Attempted, frozen=True):
     """Proved not to run, without a report. Ready after its delay; a late report still counts,
     as long as no newer attempt was issued (PROTOCOL §5.1)."""
-
-    worker: str
-    attempt: int
 
 
 class Backoff(State, frozen=True):
@@ -146,7 +144,5 @@ LIVE: Final[frozenset[type[State]]] = frozenset({Succeeded, Passed})
 """States from which the edges go on, unless they are error edges."""
 ATTEMPT_UNDER_WAY: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
 """States in which a worker may be running the current attempt."""
-ATTEMPTED: Final[frozenset[type[State]]] = ATTEMPT_UNDER_WAY | {Lost}
-"""States in which a report of the current attempt still decides: it may come after its loss was counted."""
 WAITING: Final[frozenset[type[State]]] = frozenset({Ready, Backoff, Lost})
 """States in which a task may be given a place."""

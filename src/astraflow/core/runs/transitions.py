@@ -32,6 +32,7 @@ from astraflow.core.runs.added_tasks import (
 )
 from astraflow.core.runs.derived import InvalidTransition, Upstream, derive
 from astraflow.core.runs.facts import (
+    FIXED_WIDTH,
     MAX_METRICS,
     NO_METRICS,
     AttemptFailed,
@@ -291,58 +292,68 @@ LEADS_TO: Final[Mapping[type[Fact], type[State] | None]] = {
 
 def fold(run: RunRecord, fact: Fact) -> None:
     """Apply one fact. The caller then advances `run.ready` and `run.doomed`."""
-    run.last_event += width(fact)
+    kind = type(fact)
+    fixed = FIXED_WIDTH.get(kind)
+    run.last_event += width(fact) if fixed is None else fixed
     run.recent.append(fact)
-    if not isinstance(fact, TaskFact):
-        _fold_run(run, fact)
+    fold_other = _OTHERS.get(kind)
+    if fold_other is not None:
+        fold_other(run, fact)
         return
-    if type(fact) is CallOpened:
-        open_call(run, fact)
-        return
-    if type(fact) is TaskRebuilt:
-        _take_back(run, fact)
-        return
-    if type(fact) is EdgesDecided:
-        take_decision(run, fact)
-        return
-    task = run.tasks[fact.task]
-    apply = TRANSITIONS.get((type(task.state), type(fact)))
+    assert isinstance(fact, TaskFact)
+    index = fact.task
+    task = run.tasks[index]
+    apply = TRANSITIONS.get((type(task.state), kind))
     if apply is None:
-        raise InvalidTransition(run, fact.task, fact)
-    task.state = apply(task, fact)
-    if type(task.state) is Parked:
-        run.parked[fact.task] = None
-    elif run.parked:
-        run.parked.pop(fact.task, None)
-    if type(fact) is ScopeOpened:
-        open_scope(run, fact)
-    elif type(fact) is ScopeClosing:
-        close_scope(run, fact)
-    if type(fact) is TaskDecided and fact.signal is not None:
-        run.signals.pop(fact.signal, None)
-    if type(fact) is TaskLeased:
-        if run.stale:
-            run.stale.discard(fact.task)
-        if run.has_keys:
-            run.keys[fact.task] = (fact.key, fact.affinity_key)
+        raise InvalidTransition(run, index, fact)
+    state = task.state = apply(task, fact)
+    if run.parked or type(state) is Parked:
+        _note_parked(run, index, state)
+    note = _NOTES.get(kind)
+    if note is not None:
+        note(run, fact)
     if run.takes_back and task.is_waiting and task.call is None and task.scope is None:
-        _wait_again(run, fact.task)
-    if type(task.state) in TERMINAL:
-        if type(task.state) in LIVE:
-            task.former = None
-        run.open_tasks -= 1
-        if task.call is not None:
-            for caller in run.callers_of(fact.task):
-                run.tasks[caller].open_calls -= 1
-            run.answered.append(fact.task)
-            return
-        if type(task.state) is Failed:
-            (run.failed if task.scope is None else task.scope.failed).append(fact.task)
-        resolve_children(run, fact.task)
-        if task.scope is not None:
-            leave_scope(run, task.scope, fact.task)
-        elif run.compensation is not None:
-            note_end(run, run.compensation, fact.task)
+        _wait_again(run, index)
+    if type(state) in TERMINAL:
+        _end_task(run, index, task)
+
+
+def _note_parked(run: RunRecord, index: int, state: State) -> None:
+    if type(state) is Parked:
+        run.parked[index] = None
+    else:
+        run.parked.pop(index, None)
+
+
+def _note_leased(run: RunRecord, fact: TaskLeased) -> None:
+    if run.stale:
+        run.stale.discard(fact.task)
+    if run.has_keys:
+        run.keys[fact.task] = (fact.key, fact.affinity_key)
+
+
+def _note_decided(run: RunRecord, fact: TaskDecided) -> None:
+    if fact.signal is not None:
+        run.signals.pop(fact.signal, None)
+
+
+def _end_task(run: RunRecord, index: int, task: Task) -> None:
+    """A task has ended: tell those that wait for it."""
+    if type(task.state) in LIVE:
+        task.former = None
+    run.open_tasks -= 1
+    if task.call is not None:
+        for caller in run.callers_of(index):
+            run.tasks[caller].open_calls -= 1
+        run.answered.append(index)
+        return
+    if type(task.state) is Failed:
+        (run.failed if task.scope is None else task.scope.failed).append(index)
+    resolve_children(run, index)
+    if task.scope is not None:
+        leave_scope(run, task.scope, index)
+    elif run.compensation is not None:
+        note_end(run, run.compensation, index)
 
 
 def _take_back(run: RunRecord, fact: TaskRebuilt) -> None:
@@ -423,6 +434,27 @@ def _fold_run(run: RunRecord, fact: Fact) -> None:
         run.finished_at = fact.at
     else:
         assert isinstance(fact, RunAccepted), f"not a fact of a run: {fact!r}"
+
+
+_OTHERS: Final[Mapping[type[Fact], Callable[[RunRecord, Any], None]]] = {
+    RunAccepted: _fold_run,
+    RunStarted: _fold_run,
+    RunFinished: _fold_run,
+    CancelRequested: _fold_run,
+    CompensationBegan: _fold_run,
+    SignalReceived: _fold_run,
+    CallOpened: open_call,
+    TaskRebuilt: _take_back,
+    EdgesDecided: take_decision,
+}
+"""Facts that are no transition of one task."""
+_NOTES: Final[Mapping[type[Fact], Callable[[RunRecord, Any], None]]] = {
+    TaskLeased: _note_leased,
+    TaskDecided: _note_decided,
+    ScopeOpened: open_scope,
+    ScopeClosing: close_scope,
+}
+"""What a transition of a task changes of its run besides."""
 
 
 def replay(plan: Plan, facts: Iterable[Fact]) -> RunRecord:

@@ -326,18 +326,6 @@ def walk_places(plan: Plan) -> Iterator[tuple[PlanNode, NodeId]]:
                 pending.append((body.plan, place if body.is_call else caller))
 
 
-encode_plan: Final = msgspec.msgpack.Encoder().encode
-"""The stored form of a plan."""
-
-_decoder: Final = msgspec.msgpack.Decoder(Plan)
-
-
-def decode_plan(raw: bytes) -> Plan:
-    """Read a stored plan, of this release or an earlier one."""
-    plan: Plan = _decoder.decode(raw)
-    return plan
-
-
 def _nothing(source: int) -> None:
     return None
 

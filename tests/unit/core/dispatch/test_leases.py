@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.core.dispatch.leases import AttemptLease, LeaseTable
+from astraflow.core.dispatch.leases import SPARE_ENDS, AttemptLease, LeaseTable
+from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import RunId, TaskId
+from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.runs.run import RunRecord
+from tests.unit.plans import AT, make_plan
 
 
 def lease(task: int = 0, attempt: int = 1, worker: str = "w1", now: float = 0.0) -> AttemptLease:
+    run = RunRecord(make_plan(3), RunAccepted(AT, RunId("run1"), "acme", "wf"))
     return AttemptLease(
-        "acme", RunId("run1"), task, TaskId(f"run1.{task}"), attempt, worker, 30.0, now
+        run, task, run.task_id(task), attempt, WorkerEntry("acme", worker), 30.0, now
     )
 
 
@@ -129,6 +134,16 @@ class TestExpiry:
         leases.grant(two)
         assert leases.expired(30.0) == []
         assert leases.expired(40.0) == [two]
+
+    def test_what_has_ended_is_not_kept_until_it_would_have_expired(self) -> None:
+        kept = lease(0)
+        leases = table(kept)
+        for attempt in range(1, 3 * SPARE_ENDS):
+            leases.grant(lease(1, attempt))
+            leases.end(TaskId("run1.1"), attempt)
+            leases.check()
+        assert len(leases._ends) <= 2 + SPARE_ENDS
+        assert leases.expired(30.0) == [kept]
 
     def test_without_leases_nothing_is_due(self) -> None:
         leases = LeaseTable()

@@ -65,7 +65,7 @@ class Pool:
             self.table.take_slot(worker, "t.node")
 
     def chosen(self, wanted: Demand, bound_to: str | None = None) -> str | WaitReason:
-        place = find_place(wanted, self.table, bound_to)
+        place = find_place(wanted, self.table, [] if bound_to is None else [bound_to])
         self.table.check()
         if place is not None:
             return place.worker_id
@@ -209,10 +209,10 @@ class TestFreeChoice:
 class TestAffinity:
     def test_the_preferred_are_tried_in_their_order(self) -> None:
         pool = Pool("w1", "w2", "w3", slots=1)
-        assert find_place(demand(), pool.table, "w2", "w1") is pool.table.find("acme", "w2")
+        assert find_place(demand(), pool.table, ["w2", "w1"]) is pool.table.find("acme", "w2")
         pool.fill("w2")
-        assert find_place(demand(), pool.table, "w2", "w1") is pool.table.find("acme", "w1")
-        assert find_place(demand(), pool.table, None, "w3") is pool.table.find("acme", "w3")
+        assert find_place(demand(), pool.table, ["w2", "w1"]) is pool.table.find("acme", "w1")
+        assert find_place(demand(), pool.table, ["w3"]) is pool.table.find("acme", "w3")
 
     def test_a_sticky_affinity_waits_for_its_busy_worker(self) -> None:
         pool = Pool("w1", "w2", slots=1)

@@ -294,3 +294,28 @@ def test_a_task_behind_one_that_needs_no_place_any_more_is_among_the_sleepers() 
     assert queue.first_of_runs(demand()) == []
     assert queue.first_of_runs(demand("nobody")) == []
     queue.check()
+
+
+def test_tasks_that_are_queued_together_are_served_as_if_queued_one_by_one() -> None:
+    together, apart = ReadyQueue(), ReadyQueue()
+    for queue in (together, apart):
+        push(queue, "r1", 0, priority=1)
+        push(queue, "r2", 0)
+    together.push_all(RunId("r1"), [3, 1, 2], demand(), priority=2)
+    together.push_all(RunId("r1"), [4], demand(package="other"))
+    together.check()
+    for task in (3, 1, 2):
+        push(apart, "r1", task, priority=2)
+    push(apart, "r1", 4, demand=demand(package="other"))
+    assert len(together) == len(apart) == 6
+    assert serve(together) == serve(apart)
+
+
+def test_tasks_that_are_queued_together_sleep_and_wake_together(queue: ReadyQueue) -> None:
+    queue.push_all(RunId("r1"), [0, 1, 2], demand())
+    queue.sleep(first(queue), "room")
+    assert queue.next() is None
+    queue.wake("room")
+    queue.forget(RunId("r1"), 1)
+    queue.check()
+    assert serve(queue) == [("r1", 0), ("r1", 2)]

@@ -32,6 +32,34 @@ def test_a_ready_task_is_placed_after_the_restart(rig: Rig) -> None:
     assert rig.facts()[-1] == RunFinished(rig.at, "succeeded")
 
 
+def test_tasks_wait_in_the_same_order_after_the_restart(rig: Rig) -> None:
+    plan = make_plan(9)
+    changes: dict[int, dict[str, object]] = {
+        2: {"priority": 1},
+        3: {"priority": 1},
+        4: {"concurrency_key": "one at a time"},
+        5: {"type": "core.other"},
+        7: {"affinity": AffinityHint("place", "sticky")},
+    }
+    nodes = [
+        msgspec.structs.replace(node, **changes.get(place, {}))
+        for place, node in enumerate(plan.nodes)
+    ]
+    rig.submit(msgspec.structs.replace(plan, nodes=tuple(nodes)))
+
+    def waiting() -> list[tuple[int, int, object, object, object]]:
+        queue = rig.engine.view.queue
+        entries = [entry for demand in queue.demands() for entry in queue.waiting_with(demand)]
+        entries.sort(key=lambda entry: entry.ticket)
+        return [(one.task, one.rank, one.demand, one.lock, one.affinity) for one in entries]
+
+    before = waiting()
+    assert len(before) == 9
+    rig.restart()
+    assert waiting() == before
+    rig.engine.view.queue.check()
+
+
 def test_a_running_attempt_goes_on_and_its_report_counts(rig: Rig, worker: Worker) -> None:
     """
     worker                            scheduler

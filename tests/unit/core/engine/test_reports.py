@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.engine.effects import CommitFrame
 from astraflow.core.engine.reports import on_delivered
 from astraflow.core.fleet.facts import Audited
 from astraflow.core.ids import RunId, SessionId, TaskId
@@ -276,4 +275,4 @@ def test_a_frame_that_nobody_handles_is_acknowledged_and_counted() -> None:
     frame = msgspec.structs.replace(envelope, type="ext.acme.hello", payload=msgspec.Raw(b"{}"))
     on_delivered(rig.engine.view, Delivered(SessionId("session"), "acme", "w1", 7, frame))
     assert rig.counted("not handled: ext.acme.hello") == 1
-    assert rig.engine.view.batch.effects[-1] == CommitFrame(SessionId("session"), 7)
+    assert rig.engine.view.batch.delivered == {SessionId("session"): [7]}

@@ -220,7 +220,7 @@ class TestFirstRegister:
         second = RawWorker(rig, inflight=held, slots=8)
         second.take()  # the cancel of run2 is frame 0 of this session
         [stopped] = [one for one in rig.engine.view.leases if one.stop_taken_seq is not None]
-        assert (stopped.run_id, stopped.stop_taken_seq) == ("run2", 0)
+        assert (stopped.run.run_id, stopped.stop_taken_seq) == ("run2", 0)
         rig.cancel("run1", grace_ms=20_000)
         end_session(rig)
         third = RawWorker(rig, inflight=held, slots=8)

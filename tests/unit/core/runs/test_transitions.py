@@ -32,7 +32,16 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.projections import view_run
 from astraflow.core.runs.run import RECENT_FACTS, RunRecord
-from astraflow.core.runs.states import TERMINAL, Failed, Leased, Pending, Ready, State, Succeeded
+from astraflow.core.runs.states import (
+    TERMINAL,
+    Attempted,
+    Failed,
+    Leased,
+    Pending,
+    Ready,
+    State,
+    Succeeded,
+)
 from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS, fold, replay
 from tests.tables import each_row
 from tests.unit.core.runs.examples import ERROR, FULL_FACTS, WAY_TO, about, run_in
@@ -41,7 +50,7 @@ from tests.unit.plans import AT, accepted, make_plan, retrying, start
 STATES = [
     one
     for one in vars(states).values()
-    if isinstance(one, type) and issubclass(one, State) and one is not State
+    if isinstance(one, type) and issubclass(one, State) and one not in (State, Attempted)
 ]
 # A call is a task that a fact adds: there is no state that it could meet. A rebuild is about several tasks at once. A
 # decision about edges may meet a task in any state.

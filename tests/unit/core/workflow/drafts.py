@@ -20,7 +20,7 @@ from astraflow.core.workflow import (
     plan_workflow,
 )
 from astraflow.core.workflow.analysis import Analysis
-from astraflow.core.workflow.plan import decode_plan, encode_plan
+from astraflow.core.workflow.stored_plan import decode_plan, encode_plan
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples" / "valid"
 CORE = StaticCatalog([core_manifest()])

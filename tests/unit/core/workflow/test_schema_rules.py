@@ -8,7 +8,7 @@ import pytest
 
 from astraflow.core.workflow import StaticCatalog, core_manifest
 from astraflow.core.workflow.manifest_rules import validate_manifest
-from astraflow.core.workflow.plan import decode_plan, encode_plan
+from astraflow.core.workflow.stored_plan import decode_plan, encode_plan
 from tests.unit.core.workflow.drafts import edge, found, manifest, node, plan, problems
 
 PARAMETERS = {

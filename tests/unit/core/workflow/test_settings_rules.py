@@ -4,7 +4,8 @@ from typing import Any
 
 from astraflow.core.workflow import Feature
 from astraflow.core.workflow.definition import Signal, WaitSpec
-from astraflow.core.workflow.plan import ApprovalStep, ControlStep, decode_plan, encode_plan
+from astraflow.core.workflow.plan import ApprovalStep, ControlStep
+from astraflow.core.workflow.stored_plan import decode_plan, encode_plan
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import found, node, plan
 

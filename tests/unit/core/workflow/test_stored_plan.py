@@ -1,0 +1,75 @@
+"""The stored form of a plan: what is read is what was stored, and equal parts are one object."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from astraflow.core.workflow.stored_plan import decode_plan, encode_plan
+from tests.unit.core.workflow.drafts import edge, node, plan
+
+
+def test_equal_parts_of_nodes_are_one_object() -> None:
+    nodes = [node(number, parameters={"n": 1}) for number in range(1, 20)]
+    read = decode_plan(encode_plan(plan(nodes)))
+    for part in ("type", "label", "package_name", "package_version", "parameters", "retry"):
+        assert len({id(getattr(one, part)) for one in read.nodes}) == 1, part
+
+
+def test_nodes_with_parameters_and_labels_of_their_own_share_the_rest() -> None:
+    nodes = [
+        node(number, label="step " * number, parameters={"n": "x" * number})
+        for number in range(1, 20)
+    ]
+    made = plan(nodes)
+    read = decode_plan(encode_plan(made))
+    assert read == made
+    assert len({id(one.type) for one in read.nodes}) == 1
+    assert len({one.label for one in read.nodes}) == 19
+
+
+def test_the_id_in_the_index_is_that_of_the_node() -> None:
+    read = decode_plan(encode_plan(plan([node(1), node(2), node(3)])))
+    assert [id(key) for key in read.index] == [id(one.node_id) for one in read.nodes]
+
+
+def test_nodes_that_differ_in_anything_else_are_read_as_they_are() -> None:
+    made = plan(
+        [
+            node(1),
+            node(2, timeoutMs=1_000),
+            node(3),
+            node(4, "core.echo", parameters={"value": 1}),
+            node(5, priority=3),
+            node(6, retry={"maxAttempts": 3}),
+        ],
+        [edge(1, 3), edge(1, 2)],
+    )
+    read = decode_plan(encode_plan(made))
+    assert read == made
+    read.check()
+
+
+def test_a_fan_out_shares_its_edges() -> None:
+    nodes = [node(number) for number in range(1, 12)]
+    made = plan(nodes, [edge(1, number) for number in range(2, 12)])
+    read = decode_plan(encode_plan(made))
+    assert read == made
+    assert len({id(one.edges_in) for one in read.nodes[1:]}) == 1
+    assert len({id(one) for one in read.parents[1:]}) == 1
+
+
+def test_an_id_of_another_form_is_read_as_it_is() -> None:
+    made = plan([node(1), node(2), node(3)])
+    short = tuple(
+        msgspec.structs.replace(one, node_id=f"n{place}") for place, one in enumerate(made.nodes)
+    )
+    index = {one.node_id: place for place, one in enumerate(short)}
+    changed = msgspec.structs.replace(made, nodes=short, index=index)
+    assert decode_plan(encode_plan(changed)) == changed
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x80", b"\x93\x01\x02\x03"])
+def test_what_is_no_plan_is_refused(raw: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_plan(raw)
