@@ -50,7 +50,8 @@ def _started(truth: Path, *keys: str) -> Callable[[], bool]:
 
 
 def _takes_its_host_down(rest: Rest, truth: Path, act: str, code: str) -> None:
-    neighbours = [python_node(truth, f"n{at}", "slow", seconds=3.0) for at in range(2)]
+    # They must outlast the bad one on a busy machine: a node that is alone in its host has no second attempt.
+    neighbours = [python_node(truth, f"n{at}", "slow", seconds=8.0) for at in range(2)]
     other = _submit(rest, *neighbours)
     until(_started(truth, "n0", "n1"), "both neighbours at work")
     bad = rest.finished(_submit(rest, _once(python_node(truth, "bad", act))))

@@ -70,6 +70,7 @@ class Context:
         "children",
         "dropped",
         "has_failed",
+        "has_folder",
         "is_told",
         "node_type",
         "parameters",
@@ -93,6 +94,7 @@ class Context:
         self.partial_lines: dict[str, Any] | None = None
         self.children: list[tuple[int, str | None]] | None = None
         self.has_failed = False
+        self.has_folder = False  # whether anybody asked for its folder
         self.dropped = 0
         self.is_told = False
         self._chunks: deque[dict[str, Any]] = deque()
@@ -155,6 +157,7 @@ class Context:
     @property
     def told_data_dir(self) -> Path:
         """The same, whether it has been made or not."""
+        self.has_folder = True
         return Path(self._frame["data_dir"])
 
     @property

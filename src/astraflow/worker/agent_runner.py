@@ -26,7 +26,8 @@ from astraflow.core.agent.actions import (
 from astraflow.core.agent.agent import Agent
 from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
-from astraflow.core.protocol.codec import BadFrame, decode, encode
+from astraflow.core.protocol.bundles import decode_message, encode_first
+from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.limits import CLOSE_NORMAL
 from astraflow.core.protocol.wire import Envelope, Wire
 from astraflow.core.protocol.worker_events import Connect, Credential, Disconnect, SessionRefused
@@ -165,13 +166,15 @@ class AgentRunner:
         if socket is not self._socket:
             return  # of a connection that was given up
         try:
-            envelope = decode(raw)
+            frames = decode_message(raw)
         except BadFrame as error:
             self.agent.bad_frame(error, self._clock.now())
         else:
-            if self._logs_frames:
-                log_frame(_log, "received", envelope)
-            self.agent.feed(envelope, self._clock.now())
+            now = self._clock.now()
+            for envelope in frames:
+                if self._logs_frames:
+                    log_frame(_log, "received", envelope)
+                self.agent.feed(envelope, now)
         self._wake()
 
     def closed(self, socket: Socket, code: int | None) -> None:
@@ -246,14 +249,17 @@ class AgentRunner:
         if not self._unsent:
             return
         ts, room, texts = iso(self._clock.wall_ms()), socket.room(), list[bytes]()
+        is_bundled = self.agent.session.is_bundled
         while self._unsent and room > 0:
-            frame = self._unsent.popleft()
-            if self._logs_frames:
-                log_frame(_log, "sent", frame)
-            elif frame.type == business.EXEC_ERROR:
-                _log.info("dispatch refused", extra=fields_of(frame))
-            texts.append(encode(frame, ts))
-            room -= len(texts[-1])
+            text, count = encode_first(self._unsent, ts, bundled=is_bundled)
+            for _ in range(count):
+                frame = self._unsent.popleft()
+                if self._logs_frames:
+                    log_frame(_log, "sent", frame)
+                elif frame.type == business.EXEC_ERROR:
+                    _log.info("dispatch refused", extra=fields_of(frame))
+            texts.append(text)
+            room -= len(text)
         socket.send(texts)
 
     def _act(self, action: Action) -> None:

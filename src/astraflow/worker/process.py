@@ -296,7 +296,7 @@ def _agent(
     capabilities = control.Capabilities(
         control.Concurrency(settings.concurrency_max_parallel),
         settings.runtime_names or DEFAULT_RUNTIMES,
-        (*settings.feature_flags, *any_runtime),
+        (*settings.feature_flags, *any_runtime, *control.FEATURES),
         capacity_of(settings.capacity_cpu, settings.capacity_memory_bytes, settings.capacity_gpu),
     )
 

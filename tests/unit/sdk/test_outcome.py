@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ def told(value: object, **fields: Any) -> dict[str, Any]:
     ctx = context(**fields)
     frame: dict[str, Any] = json.loads(encode_value(ctx, value, LIMIT))
     assert (frame.pop("type"), frame.pop("task_id"), frame.pop("attempt")) == ("result", "t-1", 2)
+    assert frame.pop("folder") is False
     return frame
 
 
@@ -126,3 +128,12 @@ def test_a_cancel_that_nobody_asked_for_is_a_failure() -> None:
 
 def test_an_error_after_a_cancel_is_still_an_error() -> None:
     assert raised(ValueError("x"), cancelled=True)["status"] == "FAILED"
+
+
+def test_an_outcome_says_whether_there_may_be_a_folder(tmp_path: Path) -> None:
+    ctx = context(data_dir=str(tmp_path / "1"))
+    assert json.loads(encode_value(ctx, {}, LIMIT))["folder"] is False
+    assert json.loads(encode_failure(ctx, ValueError("no")))["folder"] is False
+    assert ctx.data_dir.is_dir()
+    assert "folder" not in json.loads(encode_value(ctx, {}, LIMIT))
+    assert "folder" not in json.loads(encode_failure(ctx, ValueError("no")))

@@ -128,7 +128,9 @@ def failure_of(problem: BaseException) -> dict[str, Any]:
 
 
 def _head(ctx: Context) -> str:
-    return f'{{"type":"result","task_id":{json.dumps(ctx.task_id)},"attempt":{ctx.attempt}'
+    # The worker need not look for a folder that nobody has asked for.
+    folder = "" if ctx.has_folder else ',"folder":false'
+    return f'{{"type":"result","task_id":{json.dumps(ctx.task_id)},"attempt":{ctx.attempt}{folder}'
 
 
 def _failed(ctx: Context, error: Mapping[str, Any]) -> str:

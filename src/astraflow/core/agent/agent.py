@@ -277,7 +277,7 @@ class Agent:
                 self._on_frame(envelope, now)
                 self.session.taken(seq)
             case FramesAcked(frame_ids):
-                self.attempts.committed(list(frame_ids))
+                self.attempts.committed(frame_ids)
                 self._notices.acked(frame_ids)
                 self._notices.send(now)
                 self._send_reports(now)  # there may be room now for one that found the queue full
@@ -474,18 +474,18 @@ class Agent:
     ) -> None:
         # PROTOCOL §1: "a frame resent in a new session keeps its `id`".
         try:
-            held.frame_id = self.session.send(
+            frame_id = self.session.send(
                 business.RESULT, report, held.task_id, now, frame_id=held.frame_id
             )
         except QueueFull:
             self._count("report waits for room")  # until the next ack
         else:
-            held.is_queued = True
+            self.attempts.queued(held, frame_id)
 
     def _replace_poisoned(self, frame_id: str) -> None:
         """PROTOCOL §1: a frame that closed the link twice "is replaced by that failure"."""
         self._count("poisoned frame")
-        held = next((one for one in self.attempts.reports() if one.frame_id == frame_id), None)
+        held = self.attempts.find_report(frame_id)
         if held is None:
             return
         problem = business.AttemptError(

@@ -14,6 +14,7 @@ Rule 5: an attempt is in the inventory until it is known to be dead. Leaving it 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from math import inf
 from typing import Final, Literal
 
@@ -71,6 +72,7 @@ class HeldAttempts:
         self.renewals = 0  # answered heartbeats so far: each may have moved fences
         self._held: dict[TaskId, HeldAttempt] = {}
         self._reports: dict[tuple[TaskId, int], HeldAttempt] = {}
+        self._by_frame: dict[str, HeldAttempt] = {}  # the reports that were put into a session
         self._highest: OrderedDict[TaskId, int] = OrderedDict()
         self._keys: dict[str, TaskId] = {}
         # No fence and no timeout is earlier than this; it may be too early, never too late. Looking at every
@@ -200,12 +202,22 @@ class HeldAttempts:
         held.report = report
         self._reports[held.task_id, held.attempt] = held
 
-    def committed(self, frame_ids: list[str]) -> None:
+    def queued(self, held: HeldAttempt, frame_id: str) -> None:
+        """The session has the report, in a frame with this id; it keeps the id in every session."""
+        held.is_queued = True
+        held.frame_id = frame_id
+        self._by_frame[frame_id] = held
+
+    def find_report(self, frame_id: str) -> HeldAttempt | None:
+        """The attempt whose report this frame carries."""
+        return self._by_frame.get(frame_id)
+
+    def committed(self, frame_ids: Iterable[str]) -> None:
         """`ack_seq` covers these frames: their reports are durable at the scheduler."""
-        acked = set(frame_ids)
-        for name, held in list(self._reports.items()):
-            if held.frame_id in acked:
-                del self._reports[name]
+        for frame_id in frame_ids:
+            held = self._by_frame.pop(frame_id, None)
+            if held is not None:
+                del self._reports[held.task_id, held.attempt]
 
     def drop(self, held: HeldAttempt) -> None:
         """The attempt has ended here. Call this alone when there is nothing to tell of it (Rule 3)."""
@@ -233,6 +245,8 @@ class HeldAttempts:
         assert all(held.phase != "done" for held in self._held.values())
         assert all(held.phase == "done" for held in self._reports.values())
         assert all(held.report is not None for held in self._reports.values())
+        framed = [held for held in self._reports.values() if held.frame_id is not None]
+        assert {held.frame_id: held for held in framed} == self._by_frame
         keyed = {one.dispatch.concurrency_key for one in self._held.values()} - {None}
         assert set(self._keys) == keyed
         assert all(holder in self._held for holder in self._keys.values())

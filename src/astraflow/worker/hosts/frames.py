@@ -143,6 +143,8 @@ class HostResult(_OfAttempt, frozen=True, tag="result"):
     artifacts: Artifacts = ()
     metrics: business.Gauges = {}
     error: AttemptError | None = None
+    folder: bool = True
+    """Whether the attempt may have made its folder."""
 
 
 class HostFeedback(_OfAttempt, frozen=True, tag="feedback"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -65,6 +66,7 @@ class Host:
         self._strange = 0
         self._folders = itertools.count(1)
         self.process = HostProcess(spec, settings, folder, clock, loop, self)
+        self._work_dir = f"{self.process.work_dir}{os.sep}"
 
     @property
     def is_free(self) -> bool:
@@ -90,7 +92,7 @@ class Host:
         now = self._clock.now()
         armed = self.process.armed
         running.host = self
-        running.folder = self.process.work_dir / str(next(self._folders))
+        running.folder = f"{self._work_dir}{next(self._folders)}"
         self.attempts[running.key] = running
         if running.fence_at < armed or armed < now + FENCE_SLACK_S:
             self.set_fence()
@@ -102,7 +104,8 @@ class Host:
         if self.is_ready:
             return False
         self.remove(running)
-        running.host = running.folder = None
+        running.host = None
+        running.folder = ""
         return True
 
     def send(self, raw: bytes) -> None:

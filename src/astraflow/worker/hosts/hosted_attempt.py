@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -136,7 +135,7 @@ class HostedAttempt:
         self.started_at = now
         self.host: Host | None = None  # None: it waits for one
         # Its own, as soon as it has a host; made when it is first asked for.
-        self.folder: Path | None = None
+        self.folder = ""  # a text: a path costs more than all else of a short attempt
         self.grace_s: float | None = None  # set: it was asked to end
         self.grace_timer: asyncio.TimerHandle | None = None
         self.is_overdue = False  # its grace is over, its host is being killed for it
@@ -193,7 +192,7 @@ class HostedAttempt:
                 dispatch.node_id,
                 dispatch.node_type,
                 dispatch.parameters,
-                str(self.folder),
+                self.folder,
                 dispatch.failures,
                 dispatch.constraints.timeout_ms,
                 dispatch.resource_refs,

@@ -238,6 +238,8 @@ class HostPool:
         if running.is_killed:
             return  # Rule 4: it is gone when its host is, which is on its way
         host.remove(running)
+        if not outcome.folder:
+            running.folder = ""
         outcome = self._broker.judged(running, outcome)
         dispatch = running.dispatch
         result = business.Result(
@@ -328,7 +330,7 @@ class HostPool:
             running.grace_timer.cancel()
         self._teller.finish(running)
         self._broker.ended(running)
-        if running.folder is not None:
+        if running.folder:
             self._scratch.discard(running.folder)
         if result is None:
             self._events.gone(*running.key)

@@ -11,7 +11,9 @@ import math
 import os
 import select
 import struct
+from collections import deque
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -32,6 +34,9 @@ CHANNEL_BYTES_PER_S: Final = 64 * 1024 * 1024
 PAUSE_S: Final = 0.02
 MUTE_S: Final = 1.0
 """A host that has closed its channel ends by then, or is killed: nobody would hear of its attempts any more."""
+MAX_BUFFERS: Final = 256
+"""Frames that are written at once; the kernel takes 1,024."""
+
 OUTBOX_BYTES: Final = 64 * 1024 * 1024
 """What may wait for a host that does not read: more than the parameters of all slots should be."""
 
@@ -72,7 +77,7 @@ class HostProcess:
         self._loop = loop
         self._listener = listener
         self._splitter = Splitter()
-        self._outbox: list[bytes] = []
+        self._outbox: deque[bytes | memoryview] = deque()
         self._outbox_bytes = 0
         self._is_due = False
         self._is_blocked = False
@@ -187,25 +192,38 @@ class HostProcess:
         self._is_due = False
         if self._is_over:
             return
-        joined = b"".join(self._outbox)
-        self._outbox.clear()
         try:
-            written = os.write(self._write_fd, joined)
+            self._write_outbox()
         except BlockingIOError:
-            written = 0
+            pass
         except BrokenPipeError:
+            self._outbox.clear()
             self._outbox_bytes = 0
             self._on_mute()
             return  # what it has said is still to be read
-        self._outbox_bytes = len(joined) - written
         is_blocked = self._outbox_bytes > 0
-        if is_blocked:
-            self._outbox.append(joined[written:])
         if is_blocked and not self._is_blocked:
             self._loop.add_writer(self._write_fd, self._write)
         elif self._is_blocked and not is_blocked:
             self._loop.remove_writer(self._write_fd)
         self._is_blocked = is_blocked
+
+    def _write_outbox(self) -> None:
+        """As much as the pipe takes. A large frame is not copied: of what is left of it only a view is kept.
+
+        Raises: BlockingIOError, BrokenPipeError.
+        """
+        outbox = self._outbox
+        while outbox:
+            written = os.writev(self._write_fd, list(islice(outbox, MAX_BUFFERS)))
+            self._outbox_bytes -= written
+            while written:
+                length = len(outbox[0])
+                if length > written:
+                    outbox[0] = memoryview(outbox[0])[written:]
+                    break
+                written -= length
+                outbox.popleft()
 
     def _read(self) -> None:
         try:

@@ -41,14 +41,14 @@ class Scratch:
         made.mkdir(parents=True, mode=0o700)
         return made
 
-    def discard(self, folder: Path) -> None:
+    def discard(self, folder: Path | str) -> None:
         """Remove the folder of an attempt or a host that has ended, whatever has become of it."""
         try:
             os.rmdir(folder)  # most attempts have none, or leave it empty
         except FileNotFoundError:
             return
         except OSError:
-            self._delete_later(folder)
+            self._delete_later(Path(folder))
 
     def _delete_later(self, folder: Path) -> None:
         doomed = self._trash / secrets.token_hex(8)

@@ -265,7 +265,7 @@ class Desk:
                 self.since = event.frame_id
                 self.gateway.answer_heartbeat(event.session_id, event.frame_id, self.stop, self.now)
             elif isinstance(event, Delivered) and self.commits:
-                self.gateway.committed(event.session_id, event.seq)
+                self.gateway.committed(event.session_id, (event.seq,))
         output = self.gateway.take_output()
         for item in output:
             if item.conn != self.conn:

@@ -51,7 +51,7 @@ class TestDispatch:
         desk.finish(1)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")]
         assert desk.reports() == [("run1.1", 1)]
-        desk.gateway.committed(SessionId(desk.session_id), 0)
+        desk.gateway.committed(SessionId(desk.session_id), (0,))
         desk.wait(0.1)
         assert desk.reports() == []
 
@@ -69,7 +69,7 @@ class TestDispatch:
         assert desk.started() == [("run1.1", 1)]
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")] * 2
         for seq in (0, 1):
-            desk.gateway.committed(SessionId(desk.session_id), seq)
+            desk.gateway.committed(SessionId(desk.session_id), (seq,))
         desk.wait(0.1)
         assert desk.reports() == []
 
@@ -335,7 +335,7 @@ class TestReports:
         desk.wait(5.0)
         assert desk.registers()[-1].held_results == (AttemptRef(TaskId("run1.1"), 1),)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")] * 2
-        desk.gateway.committed(SessionId(desk.session_id), 0)
+        desk.gateway.committed(SessionId(desk.session_id), (0,))
         desk.wait(1.0)
         assert desk.agent.attempts.is_empty
 
@@ -557,7 +557,7 @@ class TestDrain:
         desk.finish(1)
         desk.wait(1.0)
         assert desk.exit is None
-        desk.gateway.committed(SessionId(desk.session_id), 0)
+        desk.gateway.committed(SessionId(desk.session_id), (0,))
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
@@ -574,8 +574,8 @@ class TestDrain:
             for one in desk.events
             if isinstance(one, Delivered) and isinstance(one.envelope.payload, business.Result)
         ]
-        desk.gateway.committed(SessionId(desk.session_id), 1 - seq)
-        desk.gateway.committed(SessionId(desk.session_id), seq)
+        desk.gateway.committed(SessionId(desk.session_id), (1 - seq,))
+        desk.gateway.committed(SessionId(desk.session_id), (seq,))
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
@@ -586,7 +586,7 @@ class TestDrain:
         desk.agent.drain(desk.now)
         desk.run()
         assert desk.exit is None
-        desk.gateway.committed(SessionId(desk.session_id), 0)
+        desk.gateway.committed(SessionId(desk.session_id), (0,))
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 

@@ -25,7 +25,8 @@ def taken(attempts: HeldAttempts, dispatch: Dispatch, now: float = 0.0) -> HeldA
 def done(attempts: HeldAttempts, number: int = 1, frame_id: str | None = None) -> HeldAttempt:
     held = taken(attempts, dispatch_of(number))
     attempts.finish(held, result_of(number))
-    held.frame_id = frame_id
+    if frame_id is not None:
+        attempts.queued(held, frame_id)
     attempts.check()
     return held
 

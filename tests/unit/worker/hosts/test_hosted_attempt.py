@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -147,7 +146,7 @@ class TestPendingFeedback:
 class TestRunning:
     def test_a_start_carries_what_a_handler_may_know(self) -> None:
         running = HostedAttempt(DISPATCH, 9.0, 0.0)
-        running.folder = Path("/data/host/1")
+        running.folder = "/data/host/1"
         (raw,) = frames.Splitter().feed(running.start_frame())
         assert json.loads(raw) == {
             "type": "start",
