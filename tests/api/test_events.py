@@ -231,6 +231,7 @@ async def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
             return (await read(run_id, after, *more))[:1]
 
         rig.scheduler.audits._store.read_segments = fail
+        rig.scheduler._feed.tapes.clear()
         async with following(rig, f"?runId={run_id}") as stream:
             events = await stream.all()
         assert events[0]["event"] == "run.status"

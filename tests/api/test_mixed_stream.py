@@ -382,6 +382,7 @@ async def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
             raise errors.StoreError(errors.STORE_UNAVAILABLE, "the store is gone")
 
         rig.scheduler.audits._store.read_segments = fail
+        rig.scheduler._feed.tapes.clear()
         async with mixed(rig, run_id) as stream:
             while await stream.batch():
                 pass

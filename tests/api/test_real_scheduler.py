@@ -401,7 +401,7 @@ async def test_packages_are_there_after_a_restart_and_runs_keep_their_version(
 
     async def version_of(rig: Rig, run_id: str) -> str:
         row = await rig.scheduler.audits._store.find_run("default", run_id)
-        plan = await rig.scheduler.reader._plans.find(row.plan_id)
+        plan = await rig.scheduler.pins._plans.find(row.plan_id)
         version: str = plan.nodes[0].package_version
         return version
 

@@ -217,3 +217,78 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for_for_ever(
         head = await asyncio.wait_for(reader.readuntil(b"\r\n"), WAIT_S)
         assert head.startswith(b"HTTP/1.1 400 ")
         writer.close()
+
+
+class Wire:
+    """A transport that notes what it is told to write."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
+
+    def writelines(self, pieces: tuple[bytes, ...]) -> None:
+        self.writes.append(b"|".join(pieces))
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class TestHeadHolder:
+    def held(self) -> tuple[Wire, server.HeadHolder]:
+        wire = Wire()
+        return wire, server.HeadHolder(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
+
+    async def test_a_head_leaves_with_what_follows_it(self) -> None:
+        wire, holder = self.held()
+        for data in (b"HTTP/1.1 200 OK\r\n\r\n", b"first", b"second"):
+            holder.write(data)
+        await asyncio.sleep(0)
+        assert wire.writes == [b"HTTP/1.1 200 OK\r\n\r\nfirst", b"second"]
+
+    async def test_a_head_that_nothing_follows_leaves_in_the_next_turn(self) -> None:
+        wire, holder = self.held()
+        holder.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        assert wire.writes == []
+        await asyncio.sleep(0)
+        assert wire.writes == [b"HTTP/1.1 204 No Content\r\n\r\n"]
+        holder.write(b"late")
+        assert wire.writes[1:] == [b"late"]
+
+    async def test_a_head_leaves_before_the_connection_is_closed(self) -> None:
+        wire, holder = self.held()
+        holder.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        holder.close()
+        assert (wire.writes, wire.is_closed) == ([b"HTTP/1.1 200 OK\r\n\r\n"], True)
+
+    async def test_a_large_body_is_not_copied(self) -> None:
+        wire, holder = self.held()
+        holder.write(b"head")
+        holder.write(bytes(server.JOINED_BYTES + 1))
+        assert wire.writes == [b"head|" + bytes(server.JOINED_BYTES + 1)]
+
+    async def test_an_interim_answer_is_no_head(self) -> None:
+        wire, holder = self.held()
+        holder.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert wire.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+        holder.write(b"head")
+        holder.write(b"body")
+        assert wire.writes[1:] == [b"headbody"]
+
+
+async def test_a_client_that_waits_for_a_continue_is_told_to_go_on() -> None:
+    async with serving() as rig:
+        body = json.dumps({"workflow": definition()}).encode()
+        head = (
+            b"POST /api/v1/runs HTTP/1.1\r\nauthorization: Bearer token-of-default-admin\r\n"
+            b"content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: %d\r\n"
+        )
+        answer = await rig.raw(head % len(body) + END + body)
+        interim, _, rest = answer.partition(b"\r\n\r\n")
+        assert interim == b"HTTP/1.1 100 Continue"
+        assert rest.startswith(b"HTTP/1.1 202 "), rest[:200]

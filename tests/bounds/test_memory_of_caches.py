@@ -22,7 +22,7 @@ from astraflow.core.runs.facts import encode_fact
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow import core_manifest
-from astraflow.core.workflow.plan import encode_plan
+from astraflow.core.workflow.stored_plan import encode_plan
 from astraflow.scheduler import ended_runs, plans
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.ended_runs import EndedRuns

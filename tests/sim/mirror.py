@@ -17,7 +17,8 @@ from astraflow.core.runs.facts import (
     RunStarted,
     TaskLeased,
 )
-from astraflow.core.workflow.plan import Plan, decode_plan
+from astraflow.core.workflow.plan import Plan
+from astraflow.core.workflow.stored_plan import decode_plan
 from astraflow.scheduler.ended_runs import facts_of
 from tests.sim.store import KeptRows, StoredRun
 from tests.sim.world import Violation

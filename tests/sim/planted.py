@@ -21,7 +21,6 @@ from astraflow.core.agent import held_attempts
 from astraflow.core.agent.agent import Agent
 from astraflow.core.dispatch.leases import LeaseTable
 from astraflow.core.engine import engine, sessions, timeouts
-from astraflow.core.engine.effects import CommitFrame
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import control
@@ -95,9 +94,8 @@ def ackfirst() -> AbstractContextManager[None]:
 
     def broken(self: engine.Engine, now: float, at: int) -> Any:
         batch = take_batch(self, now, at)
-        for effect in batch.effects if batch is not None else ():
-            if isinstance(effect, CommitFrame):
-                self.gateway.committed(effect.session_id, effect.seq)
+        for session_id, seqs in batch.delivered.items() if batch is not None else ():
+            self.gateway.committed(session_id, seqs)
         return batch
 
     return _replaced(patch.object(engine.Engine, "take_batch", broken))
@@ -252,7 +250,7 @@ def ackreissue() -> AbstractContextManager[None]:
     def broken(view: Any, gateway: Any, lease: Any) -> None:
         code = errors.DISPATCH_WITHDRAWN.code
         refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code)
-        view.decide(view.run_of(lease), refuse)
+        view.decide(lease.run, refuse)
 
     return _replaced(patch.object(timeouts, "_withdraw", broken))
 
@@ -322,7 +320,7 @@ def lostcancel() -> AbstractContextManager[None]:
         lease.until = max(lease.until, view.now + lease.ttl_s)
         lease.session_id = worker.session_id
         lease.is_taken = True
-        view.decide(view.run_of(lease), Start(lease.task, lease.attempt, lease.worker_id))
+        view.decide(lease.run, Start(lease.task, lease.attempt, lease.worker_id))
 
     def overdue(view: Any, timer: Any) -> None:
         return None

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
-from astraflow.core.runs import conditions, decision, joins, transitions
+from astraflow.core.runs import conditions, decision, joins
+from astraflow.core.runs.facts import EdgesDecided
 
 __all__ = ["deadedges", "handledall", "handlednone", "lostdecision", "nowhen"]
 
@@ -29,7 +30,7 @@ def lostdecision() -> AbstractContextManager[Any]:
         run.dead_edges.clear()
 
     decide_edges = joins.take_decision
-    return patch.object(transitions, "take_decision", broken)
+    return patch.dict("astraflow.core.runs.transitions._OTHERS", {EdgesDecided: broken})
 
 
 def handledall() -> AbstractContextManager[Any]:

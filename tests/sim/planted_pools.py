@@ -53,6 +53,6 @@ def silentpool() -> AbstractContextManager[Any]:
             if is_pool(lease.worker_id):
                 view.leases.shorten(lease, lease.ttl_s, view.now)
             else:
-                view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, "ended"))
+                view.decide(lease.run, Lose(lease.task, lease.attempt, "ended"))
 
     return patch("astraflow.core.engine.engine.expire_leases", broken)

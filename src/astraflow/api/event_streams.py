@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -103,7 +103,11 @@ class EventStream:
 
 
 class _StreamClient:
-    """The connection of one client."""
+    """The connection of one client.
+
+    One task waits for the next piece and sends it. It is cancelled when the client is gone, or when a ping cannot be
+    sent: a task for each piece, to wait for it and for the client at once, would cost more than the piece.
+    """
 
     def __init__(
         self, scope: Scope, receive: Receive, send: Send, timing: Timing, ping: bytes
@@ -115,59 +119,85 @@ class _StreamClient:
         self._send = send
         self._timing = timing
         self._ping = ping
+        self._loop = asyncio.get_running_loop()
+        self._sender: asyncio.Task[Any] | None = None
+        """Who sends, while it may be stopped."""
+        self._is_stopped = False
+        self._is_stalled = False
+        self._is_writing = False
+        self._since = self._loop.time()
+        """When it began to write, or ended, whichever was last."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._pinging: asyncio.Task[None] | None = None
 
     async def pump(self, pieces: AsyncGenerator[bytes, None], first: bytes) -> bool:
         """Send all pieces. False: the client was disconnected because it did not read."""
         head = [*_HEAD, self._request_id]
         await self._send({"type": "http.response.start", "status": 200, "headers": head})
-        async with asyncio.TaskGroup() as group:
-            gone = group.create_task(self._wait_until_gone())
-            try:
-                # Something is sent at once, so that the client sees that its stream is open.
-                if not await self._write(first or self._ping):
-                    return await self._give_up(gone)
-                return await self._pump(pieces, group, gone)
-            finally:
-                gone.cancel()
-
-    async def _pump(
-        self,
-        pieces: AsyncGenerator[bytes, None],
-        group: asyncio.TaskGroup,
-        gone: asyncio.Task[None],
-    ) -> bool:
-        while True:
-            upcoming = group.create_task(_next(pieces))
-            try:
-                while not upcoming.done():
-                    await asyncio.wait(
-                        (upcoming, gone),
-                        timeout=self._timing.ping_s,
-                        return_when=asyncio.FIRST_COMPLETED,
-                    )
-                    if gone.done():
-                        return True
-                    if not upcoming.done() and not await self._write(self._ping):
-                        return await self._give_up(gone)
-                piece = upcoming.result()
-            finally:
-                upcoming.cancel()
-            if piece is None:
-                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-                return True
-            if not await self._write(piece):
-                return await self._give_up(gone)
-            if gone.done():
-                return True
-
-    async def _write(self, piece: bytes) -> bool:
-        """Write a piece to the socket; False on a timeout."""
+        gone = asyncio.create_task(self._wait_until_gone())
         try:
-            async with asyncio.timeout(self._timing.stall_s):
-                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            return False
-        return True
+            await self._send_until_stopped(pieces, first, gone)
+            return not self._is_stalled or await self._give_up(gone)
+        finally:
+            gone.cancel()
+
+    async def _send_until_stopped(
+        self, pieces: AsyncGenerator[bytes, None], first: bytes, gone: asyncio.Task[None]
+    ) -> None:
+        sender = self._sender = asyncio.current_task()
+        assert sender is not None
+        gone.add_done_callback(self._stop)
+        self._look_later()
+        try:
+            # Something is sent at once, so that the client sees that its stream is open.
+            await self._write(first or self._ping)
+            async for piece in pieces:
+                await self._write(piece)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        except asyncio.CancelledError:
+            if not self._is_stopped or sender.uncancel():
+                raise  # somebody else wants it, too
+        finally:
+            self._sender = None
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._pinging is not None:
+                self._pinging.cancel()
+
+    def _stop(self, _: object = None) -> None:
+        if self._sender is not None:
+            self._is_stopped = True
+            self._sender.cancel()
+            self._sender = None
+
+    async def _write(self, piece: bytes) -> None:
+        self._is_writing = True
+        self._since = self._loop.time()
+        try:
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            self._is_writing = False
+        self._since = self._loop.time()
+
+    def _look_later(self) -> None:
+        """Look at the client when it may be time for a ping, or for the end of one that does not read. One timer for
+        the whole stream: a timeout for each piece would cost more than the piece."""
+        timing = self._timing
+        due = self._since + (timing.stall_s if self._is_writing else timing.ping_s)
+        delay = min(max(due - self._loop.time(), 0.0), timing.stall_s)
+        self._timer = self._loop.call_later(delay, self._look)
+
+    def _look(self) -> None:
+        waited = self._loop.time() - self._since
+        if self._is_writing and waited >= self._timing.stall_s:
+            self._is_stalled = True
+            self._stop()
+            return
+        if not self._is_writing and waited >= self._timing.ping_s:
+            self._pinging = self._loop.create_task(self._write(self._ping))
+            self._is_writing = True  # from here on: the task has not begun
+            self._since = self._loop.time()
+        self._look_later()
 
     async def _give_up(self, gone: asyncio.Task[None]) -> bool:
         if self._drop is not None:
@@ -178,7 +208,3 @@ class _StreamClient:
     async def _wait_until_gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-
-
-async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -24,9 +24,10 @@ from msgspec import Raw
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.event_streams import EVENT_PING, EventStream, OpenStreams, error_bytes
 from astraflow.api.requests import Request, as_number
-from astraflow.api.responses import NO_CONTENT, PIECE_BYTES, encode
+from astraflow.api.responses import NO_CONTENT, encode
 from astraflow.api.routes import Endpoints, Header, Reply, Services, route
 from astraflow.api.run_routes import bounded
+from astraflow.api.shown_segments import ShownSegments, event_bytes, pieces_of
 from astraflow.api.stream_batches import batch_bytes, batch_pieces
 from astraflow.core import errors
 from astraflow.core.contract.events import (
@@ -58,11 +59,6 @@ _LAST_ID: Final = Header(
 _LAST_POSITION: Final = Header(
     "Last-Event-ID", "The last id that was seen. It wins over `lastEventId`."
 )
-
-
-def event_bytes(event: Event) -> bytes:
-    """One event on the wire. JSON has no line ends, so one `data` line is enough."""
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, event.type.encode(), encode(event))
 
 
 def _message_bytes(message: StreamMessage) -> bytes:
@@ -102,6 +98,7 @@ class EventEndpoints(Endpoints):
         super().__init__(services)
         limit = services.settings.max_sse_readers
         self._streams = OpenStreams(services.metrics, services.timing, limit)
+        self._shown = ShownSegments()
 
     @route(
         "GET",
@@ -140,8 +137,8 @@ class EventEndpoints(Endpoints):
         first = b""
         if after is None and request.query.snapshot:
             first, after = await self._snapshot(tenant, run_id)
-        events = self._scheduler.reader.follow_run(tenant, run_id, after or 0)
-        return self._stream(tenant, _encoded(events, event_bytes), first)
+        batches = self._scheduler.reader.follow_segments(tenant, run_id, after or 0)
+        return self._stream(tenant, self._shown.follow(batches), first)
 
     async def _snapshot(self, tenant: str, run_id: RunId) -> tuple[bytes, int]:
         """The run as it is, and the number after which its events continue."""
@@ -209,23 +206,10 @@ async def _encoded(
     async with aclosing(batches):
         try:
             async for batch in batches:
-                for piece in _pieces(map(encode_one, batch)):
+                for piece in pieces_of(map(encode_one, batch)):
                     yield piece
         except AstraflowError as error:
             yield error_bytes(error)
-
-
-def _pieces(lines: Iterable[bytes]) -> Iterable[bytes]:
-    gathered: list[bytes] = []
-    size = 0
-    for line in lines:
-        gathered.append(line)
-        size += len(line)
-        if size >= PIECE_BYTES:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    if gathered:
-        yield b"".join(gathered)
 
 
 def _last_seen(request: Request[FollowEvents]) -> int | None:

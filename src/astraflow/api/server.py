@@ -1,7 +1,8 @@
 """uvicorn with limits.
 
-uvicorn lacks three things that are added here: a limit on the size of a request's head, a timeout for it, and a way to
-disconnect a client that does not read its response. A request that is not HTTP gets a problem document.
+uvicorn lacks four things that are added here: a limit on the size of a request's head, a timeout for it, a way to
+disconnect a client that does not read its response, and one write for the head of a response with the beginning of its
+body. A request that is not HTTP gets a problem document.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -39,6 +40,49 @@ SHUTDOWN_S: Final = 5
 """The timeout for open requests when the server stops; the scheduler ends event streams before that."""
 
 BACKLOG: Final = 2_048
+CONTINUE: Final = b"HTTP/1.1 100"
+"""What an answer begins with that is no response yet."""
+JOINED_BYTES: Final = 64 * 1024
+"""A body that is larger is not copied to stand behind its head."""
+
+
+class HeadHolder:
+    """A transport for one response. It writes the head together with what follows, if that follows in the same turn of
+    the loop: a system call costs as much as the rest of a small response."""
+
+    __slots__ = ("_head", "_is_begun", "_loop", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head: bytes | None = None
+        self._is_begun = False
+
+    def write(self, data: bytes) -> None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            if len(data) <= JOINED_BYTES:
+                self._transport.write(head + data)
+            else:
+                self._transport.writelines((head, data))
+        elif self._is_begun or data.startswith(CONTINUE):
+            self._transport.write(data)
+        else:
+            self._is_begun = True
+            self._head = data
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def _flush(self) -> None:
+        head, self._head = self._head, None
+        if head is not None and not self._transport.is_closing():
+            self._transport.write(head)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -81,7 +125,10 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.url.startswith(b"/") and self._names_another_host():
             self._refuse(errors.REQUEST_INVALID, "the target names another host than the header")
             return
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:  # else it is an upgrade
+            self.cycle.transport = cast("asyncio.Transport", HeadHolder(self.transport, self.loop))
 
     def on_body(self, body: bytes) -> None:
         if not self.transport.is_closing():

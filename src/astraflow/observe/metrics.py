@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import Metric
@@ -131,12 +131,16 @@ class Histogram(_Series):
         self._sums: dict[Labels, float] = {}
 
     def observe(self, value: float, *key: str) -> None:
+        self.observe_all((value,), *key)
+
+    def observe_all(self, values: Sequence[float], *key: str) -> None:
         counts = self._counts.get(key)
         if counts is None:
             key = self._room(self._counts, key)
             counts = self._counts.setdefault(key, [0] * (len(self._bounds) + 1))
-        counts[bisect_left(self._bounds, value)] += 1
-        self._sums[key] = self._sums.get(key, 0) + value
+        for value in values:
+            counts[bisect_left(self._bounds, value)] += 1
+        self._sums[key] = self._sums.get(key, 0) + sum(values)
 
     def count(self, *key: str) -> int:
         return sum(self._counts.get(key, ()))

@@ -3,7 +3,8 @@
 Rule 1: a follower sees only what is committed. It first reads the store, then the segments that were committed since it
         subscribed; the two overlap, and the numbers of the events show where, so that no event is missed or repeated
         (P17).
-Rule 2: a follower pulls. The buffer of a slow one holds at most `BUFFER_BYTES`; past that it reads the store again, so
+Rule 2: what was committed lately is read from a tape instead of the store (`tapes`).
+Rule 3: a follower pulls. The buffer of a slow one holds at most `BUFFER_BYTES`; past that it reads the store again, so
         that it loses nothing and delays nobody.
 """
 
@@ -16,11 +17,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from astraflow.core.ids import RunId
+from astraflow.scheduler.tapes import Tapes
 from astraflow.store.rows import FactSegment, TenantEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from astraflow.core.runs.run import RunRecord
     from astraflow.store.store import Store
 
 _T = TypeVar("_T")
@@ -85,18 +88,27 @@ class Feed:
         self._store = store
         self._runs: dict[str, list[Subscription[Any]]] = {}
         self._tenants: dict[str, list[Subscription[Any]]] = {}
+        self.tapes = Tapes()
         self._is_over = False
 
     @property
     def followers(self) -> int:
         return sum(map(len, self._runs.values())) + sum(map(len, self._tenants.values()))
 
-    def publish(self, segments: Iterable[FactSegment], events: Iterable[TenantEvent]) -> None:
-        """These are committed."""
-        if self._runs:
-            for segment in segments:
-                for subscription in self._runs.get(segment.run_id, ()):
-                    subscription.put(segment)
+    def publish(
+        self,
+        segments: Iterable[FactSegment],
+        events: Iterable[TenantEvent],
+        accepted: Iterable[RunRecord] = (),
+    ) -> None:
+        """These are committed, and with them the first segments of the runs that were accepted."""
+        for run in accepted:
+            self.tapes.begin(run)
+        runs, add = self._runs, self.tapes.add
+        for segment in segments:
+            add(segment)
+            for subscription in runs.get(segment.run_id, ()):
+                subscription.put(segment)
         if self._tenants:
             for event in events:
                 for listener in self._tenants.get(event.tenant, ()):
@@ -110,9 +122,15 @@ class Feed:
         """Nothing more will be published: let every follower go, and those who come before the next `begin`. Another
         scheduler may commit meanwhile, of which nobody would tell them."""
         self._is_over = True
+        self.tapes.clear()
         for subscriptions in (*self._runs.values(), *self._tenants.values()):
             for subscription in subscriptions:
                 subscription.end()
+
+    async def read(self, run_id: RunId, after: int, max_bytes: int) -> list[FactSegment]:
+        """Segments of a run beyond event `after`, in order, about as many as `max_bytes`; none: there are no more."""
+        held = self.tapes.find(run_id, after)
+        return await self._store.read_segments(run_id, after, max_bytes) if held is None else held
 
     async def segments(self, run_id: RunId, after: int) -> AsyncGenerator[list[FactSegment], None]:
         """Segments of a run beyond event `after`, in order, as they are committed. Endless: the caller
@@ -121,7 +139,7 @@ class Feed:
             reads_store = True
             while not subscription.is_over:
                 while reads_store:
-                    stored = await self._store.read_segments(run_id, after, READ_BYTES)
+                    stored = await self.read(run_id, after, READ_BYTES)
                     reads_store = bool(stored)
                     if stored:
                         after = stored[-1].last

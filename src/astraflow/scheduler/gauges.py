@@ -15,6 +15,7 @@ from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
+    AttemptStarted,
     Fact,
     RunAccepted,
     RunFinished,
@@ -37,6 +38,8 @@ _REASONS: Final[dict[type[Fact], str]] = {
 }
 _ENDS: Final = frozenset({TaskSucceeded, TaskFailed, TaskSkipped, TaskCancelled, *_REASONS})
 _Place = tuple[str, int]
+_Kind = tuple[str, str]
+"""A tenant and a node type."""
 
 
 class SchedulerGauge:
@@ -46,7 +49,7 @@ class SchedulerGauge:
         self._metrics = metrics
         self._current = current
         # Only of what is out or waits: an entry goes when its attempt ends.
-        self._out: dict[_Place, tuple[str, str, int]] = {}  # tenant, node type, leased at
+        self._out: dict[_Place, tuple[_Kind, int]] = {}  # what it is of, leased at
         self._waiting: dict[_Place, tuple[str, int]] = {}  # what for, since when
         metrics.queue_depth.follow(self._queue_depth)
         metrics.active_tasks.follow(self._active_tasks)
@@ -59,13 +62,19 @@ class SchedulerGauge:
         metrics = self._metrics
         metrics.commit_seconds.observe(seconds)
         metrics.batch_facts.observe(len(batch.facts))
+        # Of most facts only how many there are is of interest: they are counted here and added once.
+        dispatches: dict[_Kind, int] = {}
+        latencies: dict[_Kind, list[int]] = {}
         for numbered in batch.facts:
             fact = numbered.fact
             kind = type(fact)
             if kind is TaskLeased:
-                self._leased(numbered.run, fact)  # type: ignore[arg-type]
+                of = self._leased(numbered.run, fact)  # type: ignore[arg-type]
+                dispatches[of] = dispatches.get(of, 0) + 1
+            elif kind is AttemptStarted:
+                continue
             elif kind in _ENDS:
-                self._ended(numbered.run_id, fact)  # type: ignore[arg-type]
+                self._ended(numbered.run_id, fact, latencies)  # type: ignore[arg-type]
             elif isinstance(fact, TaskWaiting):
                 since = (fact.waiting_for.kind, fact.at)
                 self._waiting.setdefault((numbered.run_id, fact.task), since)
@@ -74,6 +83,10 @@ class SchedulerGauge:
             elif isinstance(fact, RunFinished):
                 assert numbered.run is not None
                 metrics.runs_finished.add(numbered.run.tenant, fact.status)
+        for of, count in dispatches.items():
+            metrics.dispatches.add(*of, by=count)
+        for of, values in latencies.items():
+            metrics.result_latency.observe_all(values, *of)
         for change in batch.fleet:
             told = change.fact
             if isinstance(told, HeartbeatMissed):
@@ -99,25 +112,26 @@ class SchedulerGauge:
         self._out.clear()
         self._waiting.clear()
 
-    def _leased(self, run: RunRecord, fact: TaskLeased) -> None:
+    def _leased(self, run: RunRecord, fact: TaskLeased) -> _Kind:
         place = (run.run_id, fact.task)
-        node_type = run.tasks[fact.task].node.type
-        self._out[place] = (run.tenant, node_type, fact.at)
-        self._metrics.dispatches.add(run.tenant, node_type)
+        kind = (run.tenant, run.tasks[fact.task].node.type)
+        self._out[place] = (kind, fact.at)
         if self._waiting:
             reason, since = self._waiting.pop(place, ("", 0))
             if reason:
                 self._metrics.task_wait.observe((fact.at - since) / 1000, reason)
+        return kind
 
-    def _ended(self, run_id: RunId, fact: TaskFact) -> None:
+    def _ended(self, run_id: RunId, fact: TaskFact, latencies: dict[_Kind, list[int]]) -> None:
         known = self._out.pop((run_id, fact.task), None)
-        self._waiting.pop((run_id, fact.task), None)
+        if self._waiting:
+            self._waiting.pop((run_id, fact.task), None)
         reason = _REASONS.get(type(fact))
         if reason is not None:
             self._metrics.retries.add(reason)
         elif known is not None:
-            tenant, node_type, leased_at = known
-            self._metrics.result_latency.observe(fact.at - leased_at, tenant, node_type)
+            kind, leased_at = known
+            latencies.setdefault(kind, []).append(fact.at - leased_at)
 
     def _told_of_package(self, event: PackageReported) -> None:
         """Count an operation when it has ended."""

@@ -76,13 +76,11 @@ class MixedEvents:
         self, tenant: str, run_id: RunId, after: int | None, with_snapshot: bool
     ) -> _RunSource:
         is_over = False
-        if after is None:
-            await self._reader.get_row(tenant, run_id)
-        else:
-            last, is_ended = await self._reader.last_event(tenant, run_id)
+        last, is_ended = await self._reader.last_event(tenant, run_id)
+        if after is not None:
             _refuse_ahead(f"run {run_id}", after, last)
             is_over = is_ended and after == last
-        source = _RunSource(self._store, self._reader, tenant, run_id, after, with_snapshot)
+        source = _RunSource(self._feed, self._reader, tenant, run_id, after, with_snapshot)
         source.is_over = is_over
         return source
 
@@ -189,7 +187,7 @@ class _RunSource:
 
     def __init__(
         self,
-        store: Store,
+        feed: Feed,
         reader: RunReader,
         tenant: str,
         run_id: RunId,
@@ -200,7 +198,7 @@ class _RunSource:
         self.after = after
         self.is_over = False
         self.is_behind = True
-        self._store = store
+        self._feed = feed
         self._reader = reader
         self._tenant = tenant
         self._with_snapshot = with_snapshot and after is None
@@ -214,7 +212,7 @@ class _RunSource:
             except errors.NotFound:
                 self.is_over, self.is_behind = True, False  # retention has just removed it
                 return [_missing(self.run_id)]
-        stored = await self._store.read_segments(self.run_id, self._events.after, READ_BYTES)
+        stored = await self._feed.read(self.run_id, self._events.after, READ_BYTES)
         items = self.take(stored)
         self.is_behind = bool(stored) and not self.is_over
         return items

@@ -14,7 +14,8 @@ from astraflow.core.workflow import (
     decode_definition,
     plan_workflow,
 )
-from astraflow.core.workflow.plan import DeclaredInput, Plan, decode_plan, encode_plan, walk_nodes
+from astraflow.core.workflow.plan import DeclaredInput, Plan, walk_nodes
+from astraflow.core.workflow.stored_plan import decode_plan, encode_plan
 from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.scheduler.called_workflows import read_called
 from astraflow.store.rows import PlanRow

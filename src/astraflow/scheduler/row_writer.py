@@ -9,6 +9,7 @@ Rule 3: the numbers of a tenant's stream and of its audit chain are given here, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -71,6 +72,7 @@ class _Standing(msgspec.Struct):
     """The changing half of the row of an active run."""
 
     tenant: str
+    plan_id: str
     status: RunStatus = "queued"
     cancel_requested: bool = False
     started_at: int | None = None
@@ -91,9 +93,13 @@ class RowWriter:
         self._refusals = Refusals()
         self.audit_chains = AuditChains(audit_heads)
         self._standing = {
-            row.run_id: _Standing(row.tenant, row.status, row.cancel_requested, row.started_at)
+            row.run_id: _Standing(
+                row.tenant, row.plan_id, row.status, row.cancel_requested, row.started_at
+            )
             for row in runs
         }
+        self._plan_uses = Counter(one.plan_id for one in self._standing.values())
+        """How many active runs have each plan: such a plan is stored, and no sweep removes it."""
 
     def head_of(self, tenant: str) -> int:
         """The number of the last event of the tenant's stream."""
@@ -185,6 +191,9 @@ class RowWriter:
             standing.status = fact.status
             finished_at, error = fact.at, fact.error
             del self._standing[run_id]
+            self._plan_uses[standing.plan_id] -= 1
+            if not self._plan_uses[standing.plan_id]:
+                del self._plan_uses[standing.plan_id]
         body = RunReport(
             run_id=run_id,
             status=standing.status,
@@ -202,8 +211,10 @@ class RowWriter:
         )
 
     def _write_accepted(self, changes: Changes, fact: RunAccepted, request: SubmitRun) -> None:
-        # Written with every run of it; the store keeps one. A sweep may just have removed the last run's.
-        changes.plans.append(PlanRow(request.plan_id, request.definition, request.plan_body))
+        # The store keeps one of each, which the sweep of the last run with it may just have removed.
+        if request.plan_id not in self._plan_uses:
+            changes.plans.append(PlanRow(request.plan_id, request.definition, request.plan_body))
+        self._plan_uses[request.plan_id] += 1
         changes.runs.append(
             RunRow(
                 run_id=fact.run_id,
@@ -220,7 +231,7 @@ class RowWriter:
                 trigger_name=fact.trigger,
             )
         )
-        self._standing[fact.run_id] = _Standing(fact.tenant)
+        self._standing[fact.run_id] = _Standing(fact.tenant, request.plan_id)
 
     # -- workers ----------------------------------------------------------------------------
 

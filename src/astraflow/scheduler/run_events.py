@@ -23,6 +23,11 @@ class RunEvents:
         """The number of the last event that was made."""
         self.is_over = False
 
+    def pass_over(self, segment: FactSegment, *, is_over: bool) -> None:
+        """The events of the next segment are known from somebody who has the same places."""
+        self.after = segment.last
+        self.is_over = self.is_over or is_over
+
     def take(self, segments: Iterable[FactSegment]) -> list[Event]:
         """The events of the next segments, in order; those that were made before are left out."""
         events: list[Event] = []

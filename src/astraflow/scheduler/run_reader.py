@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -44,10 +45,9 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.ended_runs import EndedRuns, facts_of
 from astraflow.scheduler.feed import Feed
-from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_events import RunEvents
 from astraflow.scheduler.written_output import read_output
-from astraflow.store.rows import RunRow
+from astraflow.store.rows import FactSegment, RunRow
 from astraflow.store.runs import RunFilter
 from astraflow.store.store import Store
 
@@ -68,17 +68,17 @@ class RunReader:
         self,
         store: Store,
         current: Current,
-        plans: Plans,
         ended: EndedRuns,
         feed: Feed,
         clock: Clock,
     ) -> None:
         self._store = store
         self._current = current
-        self._plans = plans
         self._ended = ended
         self._feed = feed
         self._clock = clock
+        self._places: WeakValueDictionary[RunId, TaskPlaces] = WeakValueDictionary()
+        """Of the runs that are followed: shared, so that what one follower made of a segment serves the others."""
 
     async def view_run(self, tenant: str, run_id: RunId) -> Run:
         """A run as clients see it. Raises: NotFound."""
@@ -166,9 +166,9 @@ class RunReader:
         return self._current.engine.ask.run(run_id)
 
     async def _find_run(self, tenant: str, run_id: RunId) -> RunRecord:
-        active = self._active(run_id)
-        if active is not None and active.tenant == tenant:
-            return active
+        held = self._active(run_id) or self._feed.tapes.find_run(run_id)
+        if held is not None and held.tenant == tenant:
+            return held
         return await self._ended.run(await self.get_row(tenant, run_id))
 
     def _unacked(self, run: RunRecord, nodes: Iterable[int]) -> dict[int, str]:
@@ -236,23 +236,33 @@ class RunReader:
         self, tenant: str, run_id: RunId, after: int
     ) -> AsyncGenerator[list[Event], None]:
         """Events beyond `after`, in batches, to the end of the run."""
-        made = await self.open_events(tenant, run_id, after)
-        async with aclosing(self._feed.segments(run_id, after)) as batches:
-            async for segments in batches:
+        async with aclosing(self.follow_segments(tenant, run_id, after)) as batches:
+            async for made, segments in batches:
                 events = made.take(segments)
                 if events:
                     yield events
+
+    async def follow_segments(
+        self, tenant: str, run_id: RunId, after: int
+    ) -> AsyncGenerator[tuple[RunEvents, list[FactSegment]], None]:
+        """Segments with events beyond `after`, to the end of the run, and what makes their events: the caller takes
+        each segment before it asks for the next ones."""
+        made = await self.open_events(tenant, run_id, after)
+        async with aclosing(self._feed.segments(run_id, after)) as batches:
+            async for segments in batches:
+                yield made, segments
                 if made.is_over:
                     return
 
     async def open_events(self, tenant: str, run_id: RunId, after: int) -> RunEvents:
         """What makes the events of a run beyond `after`. Raises: NotFound."""
-        row = await self.get_row(tenant, run_id)
-        active = self._active(run_id)
-        plan = active.plan if active is not None else await self._plans.find(row.plan_id)
-        places = TaskPlaces(plan)
-        if after and not plan.features.isdisjoint(ADDING):
-            places = TaskPlaces.of_run(await self._find_run(tenant, run_id))
+        run = await self._find_run(tenant, run_id)
+        await self._durable(run)
+        places = self._places.get(run_id)
+        if places is None:
+            is_adding = not run.plan.features.isdisjoint(ADDING)
+            places = TaskPlaces.of_run(run) if is_adding else TaskPlaces(run.plan)
+            self._places[run_id] = places
         return RunEvents(places, after)
 
     async def timeline(

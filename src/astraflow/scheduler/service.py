@@ -76,7 +76,7 @@ class Scheduler:
         )
         self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
-        self.reader = RunReader(store, current, plans, ended, self._feed, clock)
+        self.reader = RunReader(store, current, ended, self._feed, clock)
         self.pins = Pins(store, current, plans, self.reader, clock, parts.engine.result_schemas)
         self.runs = Runs(
             store,

@@ -7,6 +7,8 @@ state in memory outlives the claim (engine Rule 4).
 from __future__ import annotations
 
 import asyncio
+import gc
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -47,7 +49,7 @@ from astraflow.store.rows import RunRow
 from astraflow.store.store import Claim, Retention, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
 RENEW_RATIO: Final = 0.2
 """A claim is renewed five times in its life, so that one lost renewal costs nothing."""
@@ -58,6 +60,8 @@ SWEEP_PAUSE_S: Final = 0.05
 
 READERS: Final = 32
 """Runs that are read at once while a scheduler starts."""
+PLANS_AT_ONCE: Final = 2
+"""One is read while another is decoded. A large one takes 30 MB meanwhile."""
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -152,6 +156,8 @@ class Serving:
     async def _sweep_once(self, parts: Parts) -> None:
         while True:
             swept = await parts.store.sweep(self.claim, parts.retention, self._time.wall_ms())
+            if swept.runs:
+                self.writer.feed.tapes.clear()
             if not swept.more:
                 break
             await asyncio.sleep(SWEEP_PAUSE_S)
@@ -288,11 +294,29 @@ async def _restore(
     """Fold every active run. Read some at once: a start with ten thousand runs is waited for."""
     ended = EndedRuns(parts.store, plans)
     known: dict[str, Plan] = {}
-    for plan_id in dict.fromkeys(row.plan_id for row in rows):
-        known[plan_id] = await plans.find(plan_id)
-    for start in range(0, len(rows), READERS):
-        some = rows[start : start + READERS]
-        read: list[list[Fact]] = await asyncio.gather(*(ended.facts(row.run_id) for row in some))
-        await hold()
-        for row, facts in zip(some, read, strict=True):
-            engine.restore(known[row.plan_id], facts, parts.clock.now(), parts.clock.wall_ms())
+    with _collector_paused():
+        plan_ids = list(dict.fromkeys(row.plan_id for row in rows))
+        for start in range(0, len(plan_ids), PLANS_AT_ONCE):
+            wanted = plan_ids[start : start + PLANS_AT_ONCE]
+            found = await asyncio.gather(*map(plans.find, wanted))
+            known.update(zip(wanted, found, strict=True))
+        for start in range(0, len(rows), READERS):
+            some = rows[start : start + READERS]
+            read: list[list[Fact]] = await asyncio.gather(
+                *(ended.facts(row.run_id) for row in some)
+            )
+            await hold()
+            for row, facts in zip(some, read, strict=True):
+                engine.restore(known[row.plan_id], facts, parts.clock.now(), parts.clock.wall_ms())
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """What is restored stays: to look for garbage among a million new tasks took a second of a start."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -168,7 +168,7 @@ class Workers:
 def _attempt(lease: AttemptLease, run: RunRecord) -> WorkerAttempt:
     node = run.tasks[lease.task].node
     return WorkerAttempt(
-        run_id=lease.run_id,
+        run_id=lease.run.run_id,
         task_id=lease.task_id,
         node_id=node.node_id,
         node_type=node.type,

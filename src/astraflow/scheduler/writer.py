@@ -2,7 +2,8 @@
 
 Every input is fed to the engine at once. The writer takes the batch that has gathered, commits it in one transaction,
 and only then performs its effects. While it waits for the disk the next batch gathers, so that a busy scheduler commits
-in groups and an idle one at once.
+in groups and an idle one at once. Only a batch that says nothing but that attempts have started waits a little
+(`WAIT_S`).
 
 Heartbeats are answered without the writer (PROTOCOL §5.4): effects that need no commit are performed in the same turn
 of the loop, whether or not a commit is under way.
@@ -29,7 +30,8 @@ from astraflow.core.engine.commands import CancelRun, KeepAudit, OperatorCommand
 from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
 from astraflow.core.ids import RunId
 from astraflow.core.protocol import limits
-from astraflow.core.protocol.codec import BadFrame, decode
+from astraflow.core.protocol.bundles import decode_message
+from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.events import Principal
 from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.runs.callbacks import Callback, CallbackAnswer
@@ -55,6 +57,8 @@ READ_BACK_S: Final = 0.5
 """Between two tries to learn the outcome of a commit."""
 
 
+WAIT_S: Final = 0.005
+"""So long may a batch of starts wait for what follows: a chain commits once for each step, not twice."""
 LATE_S: Final = 0.05
 """A timer that comes so late comes after a stall of this process, in which it has read nothing."""
 READ_TURNS: Final = 2
@@ -146,6 +150,7 @@ class Writer:
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
         self._due: float | None = clock.now()  # when the engine must tick, as of the last turn
+        self._wait_until: float | None = None  # what is decided may wait until then
         self._timer = WakeupTimer(clock, self._wake)
         self._is_over = False
 
@@ -158,20 +163,22 @@ class Writer:
         self._let(lambda now, at: self.engine.opened(conn, now, certificate))
         return conn
 
-    def received(self, conn: str, raw: bytes) -> None:
-        """A text message."""
+    def received(self, conn: str, raw: bytes) -> int:
+        """A text message; returns how many frames it has."""
         if conn not in self._connections:
-            return  # closed by us: what was still on its way does not count
+            return 1  # closed by us: what was still on its way does not count
         try:
-            envelope = decode(raw)
+            frames = decode_message(raw)
         except BadFrame as error:
             self.refuse(conn, error)
-        else:
-            self._connections.received(conn, envelope, len(raw))
+            return 1
+        self._connections.received(conn, frames, len(raw))
+        for envelope in frames:
             if self._quarantine:
                 self._judge(conn, envelope)
             else:
                 self._take(conn, envelope)
+        return len(frames)
 
     def refuse(self, conn: str, error: errors.AstraflowError) -> None:
         """Something that cannot be a frame: binary, or larger than allowed."""
@@ -360,6 +367,10 @@ class Writer:
         self._check_whole()
 
     async def _turn(self) -> None:
+        if self._lets_wait():
+            self._speak()
+            self._set_timer()
+            return
         self._passing, self._barriers = self._barriers, []
         decided = self._decide()
         if not self._held:
@@ -378,8 +389,22 @@ class Writer:
         for passed in self._passing:
             if not passed.done():
                 passed.set_result(None)
+        self._set_timer()
+
+    def _lets_wait(self) -> bool:
+        """Whether to commit later what is decided: the results of attempts often follow soon on their starts."""
+        now = self._clock.now()
+        may_wait = self.engine.may_wait and not self._barriers and not self._held
+        if may_wait and self._wait_until is None:
+            self._wait_until = now + WAIT_S
+        elif not may_wait or self._wait_until is None or now >= self._wait_until:
+            self._wait_until = None
+        return self._wait_until is not None
+
+    def _set_timer(self) -> None:
         self._due = self.engine.deadline()
         self._timer.set(self._due)
+        self._timer.set(self._wait_until)
 
     def _decide(self) -> _Decided:
         """What is to be committed now, as the rows that it is."""
@@ -410,7 +435,8 @@ class Writer:
             self._batch_log.committed(batch)
             if self._traces is not None:
                 self._traces.committed(batch)
-            self.feed.publish(changes.segments, changes.events)
+            accepted = batch.accepted_runs() if batch.submitted else ()
+            self.feed.publish(changes.segments, changes.events, accepted)
             _log_workers(changes.events)
         self._effects.sign(batch.effects)
         self.engine.committed(batch, self._clock.now(), self._clock.wall_ms())

@@ -119,7 +119,9 @@ class Boot:
     def _agent(self, site: Site) -> Any:
         config, worker = self.config, self.worker
         capabilities = control.Capabilities(
-            control.Concurrency(config.slots), ("python",), _SETTINGS.feature_flags
+            control.Concurrency(config.slots),
+            ("python",),
+            (*_SETTINGS.feature_flags, *control.FEATURES),
         )
         return site.checkers.agent_class(
             worker.new_session(),

@@ -10,9 +10,11 @@ from typing import Any
 from unittest.mock import patch
 
 from astraflow.core.ids import RunId
+from astraflow.core.runs.facts import AttemptStarted
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.row_writer import RowWriter
+from astraflow.scheduler.tapes import Tapes
 from astraflow.scheduler.writer import Writer
 from astraflow.store.rows import Changes
 from astraflow.worker.agent_runner import AgentRunner
@@ -44,6 +46,7 @@ def speakfirst() -> AbstractContextManager[Any]:
     async def broken(self: Writer, changes: Changes) -> None:
         self.engine.committed(self._planted, self._clock.now(), self._clock.wall_ms())  # type: ignore[attr-defined]
         self._planted.effects.clear()  # type: ignore[attr-defined]
+        self._planted.delivered.clear()  # type: ignore[attr-defined]
         self._speak()
         await commit(self, changes)
 
@@ -71,6 +74,48 @@ def publishfirst() -> AbstractContextManager[Any]:
         await commit(self, changes)
 
     return patch.object(Writer, "_commit", broken)
+
+
+def tapefirst() -> AbstractContextManager[Any]:
+    """A run in memory has what is only about to be committed, and whoever opens its events then is told it."""
+    commit, add = Writer._commit, Tapes.add
+
+    async def broken(self: Writer, changes: Changes) -> None:
+        for segment in changes.segments:
+            add(self.feed.tapes, segment)
+        await commit(self, changes)
+
+    def once(self: Tapes, segment: Any) -> None:
+        tape = self._tapes.get(segment.run_id)
+        if tape is None or segment not in tape.segments:
+            add(self, segment)
+
+    return _All(patch.object(Writer, "_commit", broken), patch.object(Tapes, "add", once))
+
+
+def waitsforever() -> AbstractContextManager[Any]:
+    """What waits for company is not looked at again unless something comes."""
+
+    def broken(self: Writer) -> None:
+        self._due = self.engine.deadline()
+        self._timer.set(self._due)
+
+    return patch.object(Writer, "_set_timer", broken)
+
+
+def dropswaiting() -> AbstractContextManager[Any]:
+    """What waited for company is left out of the batch that it goes with."""
+    lets_wait = Writer._lets_wait
+
+    def broken(self: Writer) -> bool:
+        was_waiting = self._wait_until is not None
+        is_waiting = lets_wait(self)
+        if was_waiting and not is_waiting:
+            facts = self.engine.view.batch.facts
+            facts[:] = [one for one in facts if type(one.fact) is not AttemptStarted]
+        return is_waiting
+
+    return patch.object(Writer, "_lets_wait", broken)
 
 
 def lostwakeup() -> AbstractContextManager[Any]:
@@ -164,6 +209,9 @@ _CRASHES = ("scheduler_crash", "commit", "clock")
 PLANTED: dict[str, Planted] = {
     "speakfirst": Planted(speakfirst, ("I7", "I10", "I12", "I14", "crash"), (), _SLOW),
     "publishfirst": Planted(publishfirst, ("I20",), (), _SLOW),
+    "tapefirst": Planted(tapefirst, ("I20",), (), _SLOW),
+    "waitsforever": Planted(waitsforever, ("wake-up",)),
+    "dropswaiting": Planted(dropswaiting, ("I7", "I10", "I12", "I20", "I24", "crash")),
     "lostwakeup": Planted(lostwakeup, ("wake-up",), (), _SLOW),
     "subscribelate": Planted(subscribelate, ("I20", "I24"), ("slow_read",), {"read_delay_s": 0.5}),
     "nobarrier": Planted(nobarrier, ("I20",), (), _SLOW),
@@ -183,7 +231,7 @@ PLANTED: dict[str, Planted] = {
     ),
     "activeearly": Planted(keeping.activeearly, ("I28",), (), {**_ROLLOUTS, **_SLOW}),
     "deafinstaller": Planted(keeping.deafinstaller, ("wake-up",), (), _REMOVALS),
-    "deafpool": Planted(keeping.deafpool, ("wake-up",), (), _REMOVALS),
+    "deafpool": Planted(keeping.deafpool, ("wake-up",), (), {**_REMOVALS, "handlers": ("slow", "slow")}),
     "leasekept": Planted(keeping.leasekept, ("I18", "I20", "I24"), (), _RESOURCES),
     "fireunstored": Planted(firing.fireunstored, ("I42",), _CRASHES, _TRIGGERS),
     "slotlesskey": Planted(firing.slotlesskey, ("I43",), _CRASHES, _TRIGGERS),

@@ -228,7 +228,7 @@ class WorkerProcess:
         self.incarnation += 1
         session = self.new_session()
         offer = RegisterOffer(
-            control.Capabilities(control.Concurrency(config.slots), ("python",)),
+            control.Capabilities(control.Concurrency(config.slots), ("python",), control.FEATURES),
             packages=(control.RegisteredPackage("sim", "1.0", "installed"),),
         )
         agent = site.checkers.agent_class(session, HeldAttempts(config.slots), lambda: offer)

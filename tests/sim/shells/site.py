@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from astraflow.core import errors
+from astraflow.scheduler.writer import WAIT_S
 from tests.sim.checkers import Checkers
 from tests.sim.loop import LoopClock, VirtualLoop
 from tests.sim.mirror import Mirror
@@ -195,7 +196,7 @@ class Site:
     def _check_writer(self, writer: Writer) -> None:
         if writer._waiting is None or writer._waiting.done():
             return  # it commits, or is about to run
-        if writer.engine.has_decided:
+        if writer.engine.has_decided and not self._is_waiting_for_company(writer):
             raise Violation("wake-up", "the writer sleeps, and a decision waits for its commit")
         if writer.engine.gateway._outbox.output or writer.engine._sending._for_shell:
             raise Violation("wake-up", "the writer sleeps, and there is something to say")
@@ -204,6 +205,13 @@ class Site:
         deadline = writer.engine.deadline()
         if deadline is not None and (writer._timer.at is None or writer._timer.at > deadline):
             raise Violation("wake-up", "the writer sleeps, and its timer is not set")
+
+    def _is_waiting_for_company(self, writer: Writer) -> bool:
+        """Starts may wait for a moment, and for nothing but the timer that ends it."""
+        until = writer._wait_until
+        if until is None or writer._timer.at is None or writer._timer.at > until:
+            return False
+        return writer.engine.may_wait and until <= self.clock.now() + WAIT_S
 
     def _check_link(self, worker: WorkerProcess) -> None:
         link = worker.link

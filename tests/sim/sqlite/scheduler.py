@@ -12,7 +12,7 @@ from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol.events import GatewaySettings
-from astraflow.core.workflow.plan import encode_plan
+from astraflow.core.workflow.stored_plan import encode_plan
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.plans import Plans
