@@ -1,4 +1,4 @@
-"""python -m benchmarks [NAME …] [--minutes MINUTES]
+"""python -m benchmarks [NAME …] [--minutes MINUTES] [--nodes NODES]
 
 Prints every figure with its budget, and writes results/<name>.json beside this file. See README.md.
 """
@@ -16,17 +16,21 @@ import msgspec
 from benchmarks import (
     canvas,
     codec,
+    core,
+    growth,
     hosts,
     keys,
     maps,
     memory,
     packages,
     plan_scaling,
+    postgres,
     runs,
     scale,
     simulation,
     soak,
     store,
+    stored_growth,
     system,
     tenants,
     tokens,
@@ -41,12 +45,15 @@ RESULTS = Path(__file__).resolve().parent / "results"
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "canvas": canvas.figures,
     "codec": codec.figures,
+    "core": core.figures,
+    "growth": growth.figures,
     "hosts": hosts.figures,
     "keys": keys.figures,
     "maps": maps.figures,
     "memory": memory.figures,
     "packages": packages.figures,
     "plan_scaling": plan_scaling.figures,
+    "postgres": postgres.figures,
     "runs": runs.figures,
     "scale": scale.figures,
     "simulation": simulation.figures,
@@ -80,8 +87,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(BENCHMARKS)}; all if left out")
     parser.add_argument("--minutes", type=float, default=soak.MINUTES, help="how long soak takes")
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        default=stored_growth.NODES,
+        help="finished nodes in the store of growth",
+    )
     arguments = parser.parse_args()
     BENCHMARKS["soak"] = partial(soak.figures, arguments.minutes)
+    BENCHMARKS["growth"] = partial(growth.figures, arguments.nodes)
     unknown = set(arguments.names) - BENCHMARKS.keys()
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")

@@ -1,4 +1,5 @@
-"""A run whose nodes all differ in what they need: 50,000 concurrency keys, beside the same run without them."""
+"""A run whose nodes all differ in what they need: 50,000 concurrency keys, beside the same run without them, and what a
+node costs with 500 to 50,000 of them."""
 
 from __future__ import annotations
 
@@ -9,12 +10,18 @@ import msgspec
 import uvloop
 
 from astraflow.bench import bare_loop
-from astraflow.bench.processes import BenchClient, running, wide
+from astraflow.bench.processes import BenchClient, System, running, wide
+from astraflow.bench.system import timed
+from benchmarks.costs import Cost, cost, middle, of_cost, pids_of
 from benchmarks.figures import Figure
 
 NODES = 50_000
 ASKED_EVERY_S = 0.02
 BARE_WIDTH, BARE_STEPS = 5_000, 200
+GROWTH = {500: 10, 5_000: 2, 50_000: 1}
+"""Keys, and how many runs with so many nodes are measured at once."""
+GROWTH_ROUNDS = 3
+GROWTH_BUDGET = 1.5
 
 
 def keyed(count: int) -> bytes:
@@ -49,6 +56,42 @@ async def run_once(port: int, request: bytes) -> tuple[float, list[float]]:
         await asking
     await client.close()
     return spent, times
+
+
+async def _costs(system: System) -> dict[int, list[Cost]]:
+    """What a node costs in runs with so many keys, in turns; small runs one after the other."""
+    client = BenchClient(system.port)
+    pids = pids_of(system)
+    await timed(client, keyed(500))
+    costs: dict[int, list[Cost]] = {count: [] for count in GROWTH}
+    for _ in range(GROWTH_ROUNDS):
+        for count, runs in GROWTH.items():
+
+            async def work(count: int = count, runs: int = runs) -> None:
+                for _ in range(runs):
+                    await timed(client, keyed(count))
+
+            costs[count].append(await cost(pids, count * runs, work()))
+    await client.close()
+    return costs
+
+
+def growth() -> list[Figure]:
+    """The cost of a node by the number of keys."""
+    with running() as system:
+        costs = uvloop.run(_costs(system))
+    found: list[Figure] = []
+    base = middle(costs[min(costs)])
+    for count, several in costs.items():
+        one = middle(several)
+        name = f"{count:,} concurrency keys"
+        found += of_cost(name, one)
+        if count != min(costs):
+            times = one.scheduler / base.scheduler
+            found.append(
+                Figure(f"{name}: scheduler, of {min(costs)}", times, "times", GROWTH_BUDGET)
+            )
+    return found
 
 
 def figures() -> list[Figure]:

@@ -5,35 +5,28 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
-from random import Random
 from time import perf_counter
 
+import msgspec
 import uvloop
 
 from astraflow.bench.processes import (
-    TOKEN,
     BenchClient,
     System,
     fan_out,
     running,
     wide,
 )
+from astraflow.bench.system import timed
 from astraflow.clock import SystemClock
-from astraflow.core.agent.agent import Agent, RegisterOffer
-from astraflow.core.agent.held_attempts import HeldAttempts
-from astraflow.core.protocol import control
-from astraflow.core.protocol.wire import Envelope
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
-from astraflow.core.protocol.worker_session import WorkerSession
-from astraflow.ulids import Ulids
-from astraflow.worker.addresses import Schedulers
-from astraflow.worker.agent_runner import AgentRunner
-from astraflow.worker.socket import connect
 from benchmarks.figures import Figure
+from benchmarks.light_workers import all_online, light_worker
 from benchmarks.usage import cpu_s, rss_mib
 
 WAITING = 100_000
 RESTARTED = 10_000
+MILLION = 1_000_000
+PER_RUN = 50_000
 WORKERS = 1_000
 WORKERS_S = 20.0
 CHUNKS = 40_000
@@ -80,59 +73,76 @@ async def restart(system: System) -> list[Figure]:
     ]
 
 
-class _NoHosts:
-    """An idle worker is sent nothing, so that it runs nothing."""
-
-    def start(self, *_: object) -> None: ...
-    def cancel(self, *_: object) -> None: ...
-    def kill(self, *_: object) -> None: ...
-    def answer(self, *_: object) -> None: ...
-    def refence(self, *_: object) -> None: ...
+def distinct(count: int) -> bytes:
+    """Nodes that wait for nothing, each with a label and a parameter of its own."""
+    request = msgspec.json.decode(wide(count))
+    for number, node in enumerate(request["workflow"]["nodes"]):
+        node.update(label=f"Step {number}", parameters={"n": number})
+    return msgspec.json.encode(request)
 
 
-def _refuse(envelope: Envelope) -> None:
-    raise AssertionError(f"nothing is sent to an idle worker: {envelope}")
+async def million(system: System) -> list[Figure]:
+    """Memory of a scheduler with a million waiting tasks that all differ, before and after a restart."""
+    assert system.scheduler is not None
+    idle = rss_mib(system.scheduler.pid)
+    client = BenchClient(system.port)
+    for _ in range(MILLION // PER_RUN):
+        await client.submit(distinct(PER_RUN))
+    await client.close()
+    full = rss_mib(system.scheduler.pid)
+    system.kill_scheduler()
+    started = perf_counter()
+    system.start_scheduler()
+    serving = perf_counter() - started
+    return [
+        Figure("scheduler with 1,000,000 waiting tasks that differ", full, "MiB", 1_024),
+        Figure("of it, a task", (full - idle) * 1024**2 / MILLION, "bytes"),
+        Figure("restart with them, to serving", serving, "s", 5),
+        Figure("the same, processor time", system.scheduler_cpu_s(), "s CPU"),
+        Figure("scheduler after it", rss_mib(system.scheduler.pid), "MiB", 1_024),
+    ]
 
 
-async def _idle_worker(port: int, number: int, clock: SystemClock) -> None:
-    session = WorkerSession(
-        WorkerIdentity("default", f"idle-{number}", 1, "idle", "0", "here"),
-        Credential("token", TOKEN),
-        ids=Ulids(clock),
-        rng=Random(number),
-    )
-    offer = RegisterOffer(control.Capabilities(control.Concurrency(1), ("python",)))
-    agent = Agent(session, HeldAttempts(1), lambda: offer)
-
-    link = AgentRunner(agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock)
-    await link.run(_NoHosts(), _refuse)
+async def finished(system: System) -> list[Figure]:
+    """What a scheduler and a worker keep when large runs have ended."""
+    assert system.scheduler is not None
+    idle = rss_mib(system.scheduler.pid)
+    client = BenchClient(system.port)
+    found: list[Figure] = []
+    for runs, width in ((40, 5_000), (4, 50_000)):
+        for _ in range(runs):
+            await timed(client, fan_out(width - 2))
+        name = f"after {runs * width:,} finished nodes in runs of {width:,}"
+        kept = rss_mib(system.scheduler.pid)
+        found.append(Figure(f"scheduler {name}", kept, "MiB", 200))
+        found.append(Figure("more than idle", kept - idle, "MiB"))
+    await client.close()
+    return [*found, Figure("worker after them", rss_mib(system.workers[0].pid), "MiB", 100)]
 
 
 async def connected(system: System) -> list[Figure]:
     """What it costs to keep a thousand workers that do nothing."""
     assert system.scheduler is not None
     clock = SystemClock()
+    idle = rss_mib(system.scheduler.pid)
     workers = [
-        asyncio.create_task(_idle_worker(system.port, number, clock)) for number in range(WORKERS)
+        asyncio.create_task(light_worker(system.port, number, 1, clock))
+        for number in range(WORKERS)
     ]
     client = BenchClient(system.port)
-    online = 0
-    while online < WORKERS:
-        await asyncio.sleep(0.5)
-        online, cursor = 0, ""
-        while cursor is not None:
-            more = f"&cursor={cursor}" if cursor else ""
-            page = await client.request("GET", f"/api/v1/workers?limit=200{more}")
-            online += sum(one["status"] == "online" for one in page["items"])
-            cursor = page["nextCursor"]
+    await all_online(client, WORKERS)
     before, started = cpu_s(system.scheduler.pid), perf_counter()
     await asyncio.sleep(WORKERS_S)
     used = (cpu_s(system.scheduler.pid) - before) / (perf_counter() - started)
+    session_kib = (rss_mib(system.scheduler.pid) - idle) * 1024 / WORKERS
     for worker in workers:
         worker.cancel()
     await asyncio.gather(*workers, return_exceptions=True)
     await client.close()
-    return [Figure("1,000 connected workers", used * 100, "% core", 25)]
+    return [
+        Figure("1,000 connected workers", used * 100, "% core", 25),
+        Figure("of the scheduler's memory, a session", session_kib, "KiB", 40),
+    ]
 
 
 async def chunks(system: System) -> list[Figure]:
@@ -185,7 +195,7 @@ async def large(system: System) -> list[Figure]:
 
 def figures() -> list[Figure]:
     found: list[Figure] = []
-    for part in (waiting, restart, connected):
+    for part in (waiting, restart, million, connected):
         with tempfile.TemporaryDirectory() as folder:
             system = System(Path(folder))
             system.start_scheduler()
@@ -193,6 +203,8 @@ def figures() -> list[Figure]:
                 found += uvloop.run(part(system))
             finally:
                 system.stop()
+    with running() as system:
+        found += uvloop.run(finished(system))
     with running() as system:
         found += uvloop.run(chunks(system))
         found += uvloop.run(large(system))

@@ -22,6 +22,7 @@ from astraflow.store.sqlite import SqliteStore
 from astraflow.store.sqlite_file import connect_writer
 from astraflow.store.statements import Statements
 from benchmarks.figures import Figure
+from benchmarks.store_runs import figures_of_runs
 
 COMMITS = 400
 RUNS = 200
@@ -119,6 +120,7 @@ def figures() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name:
         small, small_floor = asyncio.run(measure(Path(name), 1))
         large, large_floor = asyncio.run(measure(Path(name), 100))
+        of_runs = figures_of_runs(Path(name))
     return [
         Figure("commit of 1 segment, flushed", small, "µs", SMALL_BUDGET_US),
         Figure("the same, bare sqlite3 in one thread", small_floor, "µs"),
@@ -126,4 +128,5 @@ def figures() -> list[Figure]:
         Figure("commit of 100 segments, a segment", large / 100, "µs", SEGMENT_BUDGET_US),
         Figure("the same, bare sqlite3 in one thread", large_floor / 100, "µs"),
         Figure("ratio", large / large_floor, "times", SEGMENT_RATIO),
+        *of_runs,
     ]

@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any, TypeVar
 import msgspec
 
 TOKEN = "a token for benchmarks"  # noqa: S105 - opens a scheduler that lives for half a minute
+_OF_ALL_THREADS = 2
+"""The kind of a clock, in the lower bits of its id: `CPUCLOCK_SCHED` of Linux."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -56,8 +59,10 @@ def _request(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> bytes:
 class System:
     """The processes of one installation, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are variables of the environment, beside those that are always set."""
         self.folder = folder
+        self.settings = dict(settings or {})
         self.port = 0
         self.scheduler: subprocess.Popen[str] | None = None
         self.workers: list[subprocess.Popen[str]] = []
@@ -95,6 +100,11 @@ class System:
         assert self.scheduler.stdout is not None
         self.scheduler.stdout.close()
 
+    def scheduler_cpu_s(self) -> float:
+        """Processor time that the scheduler has used so far, all its threads together."""
+        assert self.scheduler is not None
+        return cpu_s(self.scheduler.pid)
+
     def command(self, *arguments: str) -> list[str]:
         """The program to start, with its arguments."""
         return [sys.executable, "-m", "astraflow", *arguments]
@@ -107,6 +117,7 @@ class System:
             "ASTRA_WORKER_AUTH_TOKEN": TOKEN,
             "ASTRA_SCHEDULER_LOG_LEVEL": "warning",
             "ASTRA_WORKER_LOG_LEVEL": "warning",
+            **self.settings,
         }
 
     def _start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -117,6 +128,11 @@ class System:
             text=True,
             env=self.environment(*arguments),
         )
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time that a process has used so far, all its threads together, to the nanosecond."""
+    return time.clock_gettime(~pid << 3 | _OF_ALL_THREADS)
 
 
 SystemT = TypeVar("SystemT", bound=System)

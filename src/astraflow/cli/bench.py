@@ -8,7 +8,6 @@ import msgspec
 import typer
 
 from astraflow.cli.exit_codes import note
-from astraflow.cli.server import run_loop
 
 
 def bench(
@@ -19,26 +18,23 @@ def bench(
 
     They run in a temporary directory on a free port; your data is not touched.
     """
-    from astraflow.bench import bare_loop
     from astraflow.bench.processes import running
     from astraflow.bench.system import Sizes, measure
 
-    sizes = Sizes(width=width, steps=100, singles=100, many=100, rounds=2)
-    note("Measuring the bare loop …")
-    bare_fan, bare_step = bare_loop.measure(sizes.width, sizes.steps)
-    note("Measuring the system …")
+    sizes = Sizes(width=width, steps=100, singles=50, many=100, turns=2)
+    note("Measuring the system and the bare loop …")
     with running() as system:
-        found = run_loop(measure(system.port, sizes))
+        found = measure(system, sizes)
     if as_json:
-        bare = {"bareFanOutNodesPerS": bare_fan, "bareChainMsPerStep": bare_step}
         told = {_camel(name): value for name, value in msgspec.structs.asdict(found).items()}
-        typer.echo(msgspec.json.encode({**told, **bare}).decode())
+        typer.echo(msgspec.json.encode(told).decode())
         return
+    bare_fan, bare_step = found.bare_fan_out_nodes_per_s, found.bare_chain_ms_per_step
     rows = [
         (f"fan-out 1→{width:,}→1", f"{found.fan_out_nodes_per_s:,.0f} nodes/s",
-         f"{found.fan_out_nodes_per_s / bare_fan:.2f} of the bare loop's {bare_fan:,.0f}"),
+         f"{found.fan_out_ratio:.2f} of the bare loop's {bare_fan:,.0f}"),
         ("chain of 100", f"{found.chain_ms_per_step:.2f} ms/step",
-         f"{found.chain_ms_per_step / bare_step:.1f} times the bare loop's {bare_step:.2f}"),
+         f"{found.chain_ratio:.1f} times the bare loop's {bare_step:.2f}"),
         ("one node, submission to result", f"{found.single_p50_ms:.1f} ms",
          f"99 of 100 within {found.single_p99_ms:.1f} ms"),
         ("100 runs of 1→8→1 at once", f"{found.many_runs_per_s:,.0f} runs/s", ""),
