@@ -239,46 +239,73 @@ class Wire:
         self.is_closed = True
 
 
-class TestHeadHolder:
-    def held(self) -> tuple[Wire, server.HeadHolder]:
+class TestFirstWrite:
+    def held(self) -> tuple[Wire, server.FirstWrite]:
         wire = Wire()
-        return wire, server.HeadHolder(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
+        return wire, server.FirstWrite(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
 
-    async def test_a_head_leaves_with_what_follows_it(self) -> None:
-        wire, holder = self.held()
+    async def test_what_is_written_in_the_first_turn_leaves_together(self) -> None:
+        wire, first = self.held()
         for data in (b"HTTP/1.1 200 OK\r\n\r\n", b"first", b"second"):
-            holder.write(data)
-        await asyncio.sleep(0)
-        assert wire.writes == [b"HTTP/1.1 200 OK\r\n\r\nfirst", b"second"]
-
-    async def test_a_head_that_nothing_follows_leaves_in_the_next_turn(self) -> None:
-        wire, holder = self.held()
-        holder.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            first.write(data)
         assert wire.writes == []
         await asyncio.sleep(0)
-        assert wire.writes == [b"HTTP/1.1 204 No Content\r\n\r\n"]
-        holder.write(b"late")
-        assert wire.writes[1:] == [b"late"]
+        assert wire.writes == [b"HTTP/1.1 200 OK\r\n\r\nfirstsecond"]
+        first.write(b"late")
+        first.write(b"later")
+        assert wire.writes[1:] == [b"late", b"later"]
 
-    async def test_a_head_leaves_before_the_connection_is_closed(self) -> None:
-        wire, holder = self.held()
-        holder.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        holder.close()
+    async def test_a_complete_response_does_not_wait_for_the_end_of_the_turn(self) -> None:
+        wire, first = self.held()
+        first.write(b"head")
+        first.write(b"body")
+        first.flush()
+        assert wire.writes == [b"headbody"]
+        await asyncio.sleep(0)
+        assert wire.writes == [b"headbody"]
+
+    async def test_what_was_held_leaves_before_the_connection_is_closed(self) -> None:
+        wire, first = self.held()
+        first.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        first.close()
         assert (wire.writes, wire.is_closed) == ([b"HTTP/1.1 200 OK\r\n\r\n"], True)
 
     async def test_a_large_body_is_not_copied(self) -> None:
-        wire, holder = self.held()
-        holder.write(b"head")
-        holder.write(bytes(server.JOINED_BYTES + 1))
+        wire, first = self.held()
+        first.write(b"head")
+        first.write(bytes(server.JOINED_BYTES + 1))
         assert wire.writes == [b"head|" + bytes(server.JOINED_BYTES + 1)]
 
     async def test_an_interim_answer_is_no_head(self) -> None:
-        wire, holder = self.held()
-        holder.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        wire, first = self.held()
+        first.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         assert wire.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
-        holder.write(b"head")
-        holder.write(b"body")
+        first.write(b"head")
+        first.write(b"body")
+        first.flush()
         assert wire.writes[1:] == [b"headbody"]
+
+    async def test_nothing_is_written_to_a_connection_that_is_closing(self) -> None:
+        wire, first = self.held()
+        first.write(b"head")
+        wire.is_closed = True
+        await asyncio.sleep(0)
+        assert wire.writes == []
+
+
+async def test_responses_to_requests_sent_at_once_keep_their_order() -> None:
+    async with serving() as rig:
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        for path in (b"/healthz", b"/nowhere", b"/healthz"):
+            writer.write(b"GET %b HTTP/1.1\r\nhost: localhost\r\n\r\n" % path)
+        statuses = []
+        for _ in range(3):
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WAIT_S)
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            statuses.append(head[9:12])
+        assert statuses == [b"200", b"404", b"200"]
+        writer.close()
 
 
 async def test_a_client_that_waits_for_a_continue_is_told_to_go_on() -> None:

@@ -17,6 +17,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from astraflow.api.asgi import Receive, Scope
+from astraflow.api.responses import HAS_BODY
 from astraflow.core import errors
 from astraflow.core.contract.base import NO_LINE_FEED, Query
 from astraflow.core.errors import Refused
@@ -152,9 +153,13 @@ class Request(Generic[Q]):
 
     async def _next_piece(self) -> tuple[bytes, bool]:
         """A piece of the body, and whether there is more."""
+        has_body = (self.scope.get("extensions") or {}).get(HAS_BODY)
         try:
-            async with asyncio.timeout(BODY_WAIT_S):
-                message = await self._receive()
+            if has_body is not None and has_body():
+                message = await self._receive()  # at once
+            else:
+                async with asyncio.timeout(BODY_WAIT_S):
+                    message = await self._receive()
         except TimeoutError as error:
             raise Refused(errors.REQUEST_INVALID, "timeout: the body did not arrive") from error
         if message["type"] != "http.request":

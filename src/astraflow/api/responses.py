@@ -21,6 +21,9 @@ PROBLEM: Final = b"application/problem+json"
 DROP: Final = "astraflow.drop"
 """The extension of the ASGI scope that disconnects a client that does not read (`api.server`)."""
 
+HAS_BODY: Final = "astraflow.has_body"
+"""The one that tells whether the whole body of the request has arrived."""
+
 PIECE_BYTES: Final = 256 * 1024
 """What is written to a socket at once; more would only wait in its buffer."""
 

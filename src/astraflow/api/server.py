@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from functools import partial
 from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from astraflow.api.responses import DROP, PROBLEM, encode, problem_body
+from astraflow.api.responses import DROP, HAS_BODY, PROBLEM, encode, problem_body
 from astraflow.core import errors
 from astraflow.core.errors import Code
 from astraflow.observe.request_ids import new_request_id
@@ -46,43 +47,49 @@ JOINED_BYTES: Final = 64 * 1024
 """A body that is larger is not copied to stand behind its head."""
 
 
-class HeadHolder:
-    """A transport for one response. It writes the head together with what follows, if that follows in the same turn of
-    the loop: a system call costs as much as the rest of a small response."""
+class FirstWrite:
+    """A transport for one response. It writes the head together with all that follows in the same turn of the loop: a
+    system call costs as much as the rest of a small response."""
 
-    __slots__ = ("_head", "_is_begun", "_loop", "_transport")
+    __slots__ = ("_is_begun", "_is_over", "_loop", "_parts", "_size", "_transport")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._head: bytes | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
         self._is_begun = False
+        self._is_over = False
 
     def write(self, data: bytes) -> None:
-        if self._head is not None:
-            head, self._head = self._head, None
-            if len(data) <= JOINED_BYTES:
-                self._transport.write(head + data)
-            else:
-                self._transport.writelines((head, data))
-        elif self._is_begun or data.startswith(CONTINUE):
+        if self._is_over or (not self._is_begun and data.startswith(CONTINUE)):
             self._transport.write(data)
-        else:
+            return
+        if not self._is_begun:
             self._is_begun = True
-            self._head = data
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > JOINED_BYTES:
+            self.flush()
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.close()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    def _flush(self) -> None:
-        head, self._head = self._head, None
-        if head is not None and not self._transport.is_closing():
-            self._transport.write(head)
+    def flush(self) -> None:
+        """Write what was held back: the turn is over, or the response is complete. From now on nothing is."""
+        self._is_over = True
+        parts, self._parts = self._parts, []
+        if not parts or self._transport.is_closing():
+            return
+        if self._size > JOINED_BYTES:
+            self._transport.writelines(parts)
+        else:
+            self._transport.write(b"".join(parts))
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -108,7 +115,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         if self._head_timer is None:
             self._await_head()
-        self.scope["extensions"] = {DROP: self._drop}  # type: ignore[dict-item]
+        self.scope["extensions"] = {DROP: self._drop, HAS_BODY: self._has_body}  # type: ignore[dict-item]
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -128,7 +135,9 @@ class HttpProtocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:  # else it is an upgrade
-            self.cycle.transport = cast("asyncio.Transport", HeadHolder(self.transport, self.loop))
+            first = FirstWrite(self.transport, self.loop)
+            self.cycle.transport = cast("asyncio.Transport", first)
+            self.cycle.on_response = partial(self._on_response, first)
 
     def on_body(self, body: bytes) -> None:
         if not self.transport.is_closing():
@@ -181,8 +190,16 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_timer = None
         self.transport.abort()
 
+    def _on_response(self, first: FirstWrite) -> None:
+        first.flush()
+        self.on_response_complete()
+
+    def _has_body(self) -> bool:
+        return not self.cycle.more_body  # of the last request: those before it have arrived
+
     def _drop(self, last: bytes) -> None:
         """End a response whose client does not read: send a last chunk, in case it reads again, and disconnect."""
+        cast("FirstWrite", self.cycle.transport).flush()
         if not last or self.transport.is_closing():
             self.transport.abort()
             return

@@ -229,6 +229,9 @@ class RunReader:
         """The number of the last event, and whether it is the last there will ever be."""
         run = await self._find_run(tenant, run_id)
         last, is_over = run.last_event, run.is_terminal
+        durable = self._feed.tapes.last_event(run_id)
+        if durable is not None:
+            return durable, is_over and durable == last
         await self._durable(run)
         return last, is_over
 
@@ -257,10 +260,11 @@ class RunReader:
     async def open_events(self, tenant: str, run_id: RunId, after: int) -> RunEvents:
         """What makes the events of a run beyond `after`. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        await self._durable(run)
+        is_adding = not run.plan.features.isdisjoint(ADDING)
+        if is_adding or self._feed.tapes.last_event(run_id) is None:
+            await self._durable(run)  # its tasks, or that it exists
         places = self._places.get(run_id)
         if places is None:
-            is_adding = not run.plan.features.isdisjoint(ADDING)
             places = TaskPlaces.of_run(run) if is_adding else TaskPlaces(run.plan)
             self._places[run_id] = places
         return RunEvents(places, after)

@@ -51,11 +51,17 @@ async def until_durable(answer: asyncio.Future[_T]) -> _T:
     Raises:
         Undecided: the store did not answer within the timeout.
     """
+    timer = answer.get_loop().call_later(STORE_TIMEOUT_S, _give_up, answer)
     try:
-        async with asyncio.timeout(STORE_TIMEOUT_S):
-            return await answer
-    except TimeoutError as error:
-        raise Undecided(f"the store has not answered for {STORE_TIMEOUT_S:.0f} s") from error
+        return await answer
+    finally:
+        timer.cancel()
+
+
+def _give_up(answer: asyncio.Future[_T]) -> None:
+    if not answer.done():
+        message = f"the store has not answered for {STORE_TIMEOUT_S:.0f} s"
+        answer.set_exception(Undecided(message))
 
 
 def refusal(message: str) -> errors.Unavailable:

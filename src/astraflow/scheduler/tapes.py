@@ -89,6 +89,11 @@ class Tapes:
         tape = self._tapes.get(run_id)
         return None if tape is None else tape.run
 
+    def last_event(self, run_id: RunId) -> int | None:
+        """The number of the last event that is committed; None if the run has no tape."""
+        tape = self._tapes.get(run_id)
+        return None if tape is None or not tape.segments else tape.segments[-1].last
+
     def clear(self) -> None:
         self._tapes.clear()
         self.bytes = 0

@@ -18,6 +18,7 @@ from astraflow.store.sqlite_file import (
     connect_reader,
     connect_writer,
     file_errors,
+    lengthen_log,
     read_rows,
 )
 from astraflow.store.sqlite_writer import SHARD, SqliteWriter
@@ -91,7 +92,9 @@ class SqliteDatabase:
         writes = self.writes
 
         def enter() -> SqliteWriter:
-            writer = SqliteWriter(connect_writer(self.path, self.statements), self.statements)
+            connection = connect_writer(self.path, self.statements)
+            lengthen_log(connection, self.path, self.statements)
+            writer = SqliteWriter(connection, self.statements)
             writer.copy_log_with(connect_copier(self.path, self.statements), writes.post)
             return writer
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 APPLICATION_ID = int.from_bytes(b"AstF")
+LOG_BYTES = 2_000 * 4_120
+"""What the log of a store takes from the start: about what it grows to before it begins anew (`LOG_PAGES`, each a page
+with a head). To flush a commit that lengthens a file takes a third longer than to flush one that does not."""
 BUSY_TIMEOUT_S = 5.0
 """How long a foreign program (a backup, a shell) may hold the file before a write is given up."""
 _CODES = {
@@ -90,6 +93,25 @@ def connect_writer(path: str, statements: Statements) -> sqlite3.Connection:
         _prepare(connection, path, statements)
         undo.pop_all()
     return connection
+
+
+def lengthen_log(connection: sqlite3.Connection, path: str, statements: Statements) -> None:
+    """Fill the log with zeros up to `LOG_BYTES`. SQLite reads a log up to the first frame that is not valid, and
+    writes over what is behind. Nobody else writes meanwhile; without room on the disk the log grows as it is used."""
+    connection.execute(statements["begin"].text)
+    try:
+        log = os.open(f"{path}-wal", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(log).st_size
+            try:
+                os.pwrite(log, bytes(max(LOG_BYTES - size, 0)), size)
+                os.fdatasync(log)
+            except OSError:
+                os.ftruncate(log, size)
+        finally:
+            os.close(log)
+    finally:
+        connection.execute(statements["rollback"].text)
 
 
 def connect_copier(path: str, statements: Statements) -> sqlite3.Connection:

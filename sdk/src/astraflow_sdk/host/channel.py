@@ -16,7 +16,8 @@ from typing import Any
 
 FRAME_BYTES = 8 * 1024 * 1024
 """The largest frame, either way: a result of four MiB with all that comes with it."""
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024
+"""What a pipe holds. A larger buffer would be mapped and unmapped for every read."""
 
 _LENGTH = struct.Struct(">I")
 

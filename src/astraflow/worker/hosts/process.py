@@ -28,7 +28,8 @@ from astraflow.worker.hosts.spawn import spawn
 
 EXIT_FENCED: Final = 75
 """How a guard ends when its fence has passed."""
-READ_BYTES: Final = 256 * 1024
+READ_BYTES: Final = 64 * 1024
+"""What a pipe holds. A larger buffer would be mapped and unmapped for every read."""
 CHANNEL_BYTES_PER_S: Final = 64 * 1024 * 1024
 """What a host may say. One that says more is read more slowly, so that it does not take the worker from the others."""
 PAUSE_S: Final = 0.02
