@@ -42,7 +42,9 @@ def check_changes(changes: Changes) -> None:
     _check_statuses("runs", changes.runs)
     _check_statuses("run_changes", changes.run_changes)
     for name in REMOVED:
-        check_values(*getattr(changes, name))
+        keys = getattr(changes, name)
+        if keys:
+            check_values(*keys)
 
 
 def check_row(row: msgspec.Struct) -> None:

@@ -92,9 +92,9 @@ class SqliteDatabase:
         writes = self.writes
 
         def enter() -> SqliteWriter:
-            connection = connect_writer(self.path, self.statements)
-            lengthen_log(connection, self.path, self.statements)
-            writer = SqliteWriter(connection, self.statements)
+            writer = SqliteWriter(connect_writer(self.path, self.statements), self.statements)
+            with file_errors(self.path):
+                lengthen_log(writer.connection, self.path, self.statements)
             writer.copy_log_with(connect_copier(self.path, self.statements), writes.post)
             return writer
 

@@ -97,21 +97,28 @@ def connect_writer(path: str, statements: Statements) -> sqlite3.Connection:
 
 def lengthen_log(connection: sqlite3.Connection, path: str, statements: Statements) -> None:
     """Fill the log with zeros up to `LOG_BYTES`. SQLite reads a log up to the first frame that is not valid, and
-    writes over what is behind. Nobody else writes meanwhile; without room on the disk the log grows as it is used."""
+    writes over what is behind. Nobody else writes meanwhile. Without room on the disk the log grows as it is used.
+
+    Raises: sqlite3.Error, OSError.
+    """
     connection.execute(statements["begin"].text)
+    log = os.open(f"{path}-wal", os.O_WRONLY | os.O_CLOEXEC)
     try:
-        log = os.open(f"{path}-wal", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(log).st_size
-            try:
-                os.pwrite(log, bytes(max(LOG_BYTES - size, 0)), size)
-                os.fdatasync(log)
-            except OSError:
-                os.ftruncate(log, size)
-        finally:
-            os.close(log)
+        size = os.fstat(log).st_size
+        if size < LOG_BYTES and not _is_appended(log, bytes(LOG_BYTES - size), size):
+            os.ftruncate(log, size)
     finally:
+        os.close(log)
         connection.execute(statements["rollback"].text)
+
+
+def _is_appended(log: int, zeros: bytes, size: int) -> bool:
+    try:
+        is_whole = os.pwrite(log, zeros, size) == len(zeros)
+        os.fdatasync(log)
+    except OSError:
+        return False
+    return is_whole
 
 
 def connect_copier(path: str, statements: Statements) -> sqlite3.Connection:

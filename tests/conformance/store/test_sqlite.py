@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -20,7 +21,7 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.sqlite import SqliteStore
-from astraflow.store.sqlite_file import APPLICATION_ID
+from astraflow.store.sqlite_file import APPLICATION_ID, LOG_BYTES
 from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Retention, Store
 from tests.conformance.store.backends import SqliteBackend
@@ -324,6 +325,55 @@ async def test_the_log_stays_bounded_whatever_writes(sqlite: SqliteBackend) -> N
             await desk.store.put_package(desk.claim, package(f"1.0.{number}", manifest=body))
         log = sqlite.path.with_name("store.db-wal").stat().st_size
     assert log < written / 2
+
+
+async def test_a_log_has_its_length_from_the_start_and_is_read_up_to_what_was_written(
+    sqlite: SqliteBackend, tmp_path: Path
+) -> None:
+    async with sqlite.desk() as desk:
+        log = sqlite.path.with_name("store.db-wal")
+        assert log.stat().st_size == LOG_BYTES
+        await desk.write(plans=[PLAN], runs=[run(1)])
+        await desk.write(segments=[segment(run(1), 1, 1, b"here")])
+        assert log.stat().st_size == LOG_BYTES
+        crashed = tmp_path / "crashed.db"  # the files as they are at this moment
+        shutil.copy(sqlite.path, crashed)
+        shutil.copy(log, f"{crashed}-wal")
+    for _ in range(2):  # also when it is opened a second time
+        async with SqliteBackend(crashed).opened() as store:
+            assert await store.find_run("default", run(1).run_id) == run(1)
+            (only,) = await store.read_segments(run(1).run_id)
+            assert only.body == b"here"
+
+
+NO_LONGER_LOG = """
+import asyncio, resource, sys
+from astraflow.store.rows import Changes
+from astraflow.store.sqlite import SqliteStore
+from tests.conformance.store.samples import PLAN, run
+
+async def main():
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limit[1]))
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    claim = await store.claim("child")
+    first = Changes()
+    first.plans.append(PLAN)
+    first.runs.append(run(1))
+    await store.commit(claim, 1, first)
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_log_that_cannot_be_lengthened_grows_as_it_is_used(sqlite: SqliteBackend) -> None:
+    child = start(NO_LONGER_LOG, sqlite.path)
+    child.communicate(timeout=30)
+    assert child.returncode == 0
+    async with sqlite.opened() as store:
+        assert await store.find_run("default", run(1).run_id) == run(1)
 
 
 async def test_a_log_that_could_not_be_copied_stops_the_writer(sqlite: SqliteBackend) -> None:

@@ -35,11 +35,23 @@ def test_a_tape_has_all_segments_of_its_run() -> None:
     assert tapes.find(RunId("a"), 6) == segments[2:]  # a part of it was seen
     assert tapes.find(RunId("a"), 9) == []
     assert tapes.find_run(RunId("a")) is run
+    assert tapes.last_event(RunId("a")) == 9
+
+
+def test_the_last_event_is_one_that_is_committed() -> None:
+    tapes = Tapes()
+    run = record_of("a")
+    tapes.begin(run)
+    assert tapes.last_event(RunId("a")) is None  # its first segment follows
+    run.last_event = 7  # the engine is ahead of the store
+    tapes.add(segment("a", 1, 3))
+    assert tapes.last_event(RunId("a")) == 3
 
 
 def test_a_run_that_was_not_seen_from_its_beginning_has_none() -> None:
     tapes = Tapes()
     tapes.add(segment("a", 4, 5))
+    assert tapes.last_event(RunId("a")) is None
     assert tapes.find(RunId("a"), 0) is None
     assert tapes.find_run(RunId("a")) is None
     assert tapes.bytes == 0
