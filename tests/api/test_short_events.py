@@ -7,10 +7,14 @@ import pytest
 
 from astraflow.api.short_events import short_bytes
 from astraflow.api.shown_segments import event_bytes
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import (
     NO_VALUE,
     AttemptStarted,
     Fact,
+    RunAccepted,
+    RunFinished,
+    RunStarted,
     TaskFact,
     TaskLeased,
     TaskSucceeded,
@@ -29,9 +33,21 @@ SIMPLE: tuple[TaskFact, ...] = (
     TaskSucceeded(-1, 0, 1, msgspec.Raw(b"[]"), (), 5),
 )
 
+OF_RUNS = (
+    RunAccepted(AT, RunId("r"), "acme", "wf"),
+    RunStarted(AT),
+    RunFinished(AT, "succeeded"),
+    RunFinished(AT, "cancelled"),
+)
+
 
 def long_bytes(fact: Fact, first: int, of: TaskPlaces) -> bytes:
     return b"".join(map(event_bytes, events_of(fact, first, of)))
+
+
+@pytest.mark.parametrize("fact", OF_RUNS, ids=lambda fact: type(fact).__name__)
+def test_facts_of_runs_take_the_short_way(fact: Fact) -> None:
+    assert short_bytes(fact, 5, places()) == long_bytes(fact, 5, places())
 
 
 @pytest.mark.parametrize("fact", SIMPLE, ids=lambda fact: type(fact).__name__)

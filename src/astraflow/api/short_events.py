@@ -1,8 +1,8 @@
 """The short way to the bytes of the events that nearly all events are.
 
-A node that is neither wrapped nor inside of another has three facts: it is leased, started, and has succeeded. Their
-events are written into templates, without the structs that describe them. `event_bytes` of `events_of` gives the same
-bytes, and writes all others.
+A run is accepted, started, and ends; a node that is neither wrapped nor inside of another is leased, started, and has
+succeeded. The events of these facts are written into templates, without the structs that describe them. `event_bytes`
+of `events_of` gives the same bytes, and writes all others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from typing import Final
 
 import msgspec
 
-from astraflow.core.runs.facts import AttemptStarted, Fact, TaskLeased, TaskSucceeded
+from astraflow.core.runs.facts import (
+    AttemptStarted,
+    Fact,
+    RunAccepted,
+    RunFinished,
+    RunStarted,
+    TaskLeased,
+    TaskSucceeded,
+)
 from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.timestamps import iso
 
@@ -30,6 +38,10 @@ _LEASED: Final = _template("node.state", '"status":"dispatched","attempt":%d,"wo
 _STARTED: Final = _template("node.state", '"status":"running","attempt":%d')
 _RESULT: Final = _template("node.result.snapshot", '"attempt":%d,"result":%b,"artifacts":[]')
 _SUCCEEDED: Final = _template("node.state", '"status":"succeeded","attempt":%d')
+_RUN: Final = (
+    b'id: %d\nevent: run.status\ndata: {"id":%d,"type":"run.status","occurredAt":"%b","scope":{},'
+    b'"data":{"status":"%b"}}\n\n'
+)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -57,4 +69,13 @@ def short_bytes(fact: Fact, first: int, places: TaskPlaces) -> bytes | None:
         at, attempt, last = iso(fact.at).encode(), fact.attempt, first + 1
         result = _RESULT % (first, first, at, node, node, attempt, bytes(fact.result))
         return result + _SUCCEEDED % (last, last, at, node, node, attempt)
-    return None
+    status = _run_status(fact)
+    return None if status is None else _RUN % (first, first, iso(fact.at).encode(), status)
+
+
+def _run_status(fact: Fact) -> bytes | None:
+    if isinstance(fact, RunFinished):
+        return None if fact.error is not None else fact.status.encode()
+    if isinstance(fact, RunAccepted):
+        return b"queued"
+    return b"running" if isinstance(fact, RunStarted) else None
