@@ -10,6 +10,9 @@ import pytest
 
 from astraflow.api.routes import Timing
 from astraflow.core import errors
+from astraflow.store.memory import MemoryDatabase
+from astraflow.store.rows import Changes
+from astraflow.store.store import Claim
 from tests.api.rig import NODE_A, NODE_B, WAIT_S, Rig, problem_of, serving
 
 PATH = "/api/v1/events"
@@ -85,6 +88,36 @@ async def test_a_run_is_replayed_from_its_first_event_and_the_stream_ends_with_i
             assert set(body) == {"id", "type", "occurredAt", "scope", "data"}
             assert (str(body["id"]), body["type"]) == (event["id"], event["event"])
         assert rig.followers == 0
+
+
+async def test_a_stream_opens_while_a_commit_is_under_way_and_shows_what_is_durable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit = MemoryDatabase.commit
+    is_slow, is_held, gate = False, asyncio.Event(), asyncio.Event()
+
+    async def held(self: MemoryDatabase, claim: Claim, number: int, changes: Changes) -> None:
+        if is_slow:
+            is_held.set()
+            await gate.wait()
+        await commit(self, claim, number, changes)
+
+    monkeypatch.setattr(MemoryDatabase, "commit", held)
+    async with serving() as rig:
+        run_id = await rig.submit()
+        last, _ = await rig.scheduler.reader.last_event("default", run_id)
+        is_slow = True
+        cancelling = asyncio.create_task(rig.post(f"/api/v1/runs/{run_id}/cancel"))
+        await is_held.wait()
+        async with following(rig, f"?runId={run_id}") as stream:
+            events = [await stream.next() or {} for _ in range(last)]
+            decided = {"last-event-id": str(last + 1)}  # and known to nobody
+            assert (await rig.get(f"{PATH}?runId={run_id}", headers=decided)).status_code == 400
+            gate.set()
+            events += await stream.all()
+        assert [int(event["id"]) for event in events] == list(range(1, len(events) + 1))
+        assert events[-1]["data"]["data"]["status"] == "cancelled"
+        assert (await cancelling).status_code == 200
 
 
 async def test_events_arrive_as_they_happen() -> None:
