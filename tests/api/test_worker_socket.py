@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from astraflow.api.listener import listen
 from astraflow.api.process import serve
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core.protocol.limits import MAX_FRAME_BYTES
-from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, frame, hello
+from astraflow.scheduler.writer import Writer
+from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, frame, hello, new_id
 
 TOKEN = "a token for tests"
 HELLO = hello("w-1", TOKEN)
@@ -140,6 +144,48 @@ async def test_what_is_not_a_frame_ends_the_connection_with_its_code(tmp_path: P
                 assert [frame["payload"]["code"] for frame in frames] == ["E.PROTOCOL.BAD_FRAME"], (
                     raw
                 )
+
+
+async def test_the_frames_of_bundles_count_one_by_one_for_the_turn_of_a_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of full bundles: between two turns of the loop no more than one of them is handled."""
+    received = Writer.received
+    handled: list[int] = []  # since the last turn
+
+    def counted(self: Writer, conn: str, raw: bytes) -> int:
+        count = received(self, conn, raw)
+        handled[-1] += count
+        return count
+
+    async def watch() -> None:
+        while True:
+            handled.append(0)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Writer, "received", counted)
+    async with served(tmp_path) as port, connected(port) as socket:
+        handled.append(0)
+        await enter(socket)
+        unknown = {"run_id": "r", "task_id": "r.0", "attempt": 1, "progress": 0.5}
+        bundles = []
+        for number in range(8):
+            head = json.loads(frame("w-1", "biz.exec.feedback", {}, seq=64 * number))
+            common = {name: head[name] for name in ("type", "ts", "tenant", "sender", "seq")}
+            frames = [[new_id(), None, unknown] for _ in range(64)]
+            bundles.append(json.dumps([common, *frames]).encode())
+        watching = asyncio.create_task(watch())
+        for raw in bundles:
+            socket.send(raw)
+        heartbeat = frame("w-1", "control.heartbeat", {"healthy": True, "attempts": []})
+        socket.send(heartbeat)
+        while (answer := await socket.receive_json())["payload"].get("for") is None or (
+            answer["payload"]["for"] not in heartbeat.decode()
+        ):
+            pass
+        watching.cancel()
+    assert sum(handled) >= 8 * 64
+    assert max(handled) <= 64 + 1
 
 
 async def test_a_message_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
