@@ -275,7 +275,6 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     workflow_id: str
     nodes: tuple[PlanNode, ...]
-    index: dict[NodeId, int]
     parents: tuple[tuple[int, ...], ...]
     children: tuple[tuple[int, ...], ...]
     features: frozenset[Feature] = frozenset()
@@ -286,14 +285,22 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     schemas: tuple[bytes, ...] = ()
     """JSON Schemas that nodes name, each once: a run needs no catalog to check values."""
 
+    @property
+    def index(self) -> dict[NodeId, int]:
+        """The place of every node. Made for who asks: a run needs none, and a million nodes may wait."""
+        return {node.node_id: here for here, node in enumerate(self.nodes)}
+
+    def find(self, node_id: str) -> int | None:
+        """The place of one node."""
+        return next((here for here, node in enumerate(self.nodes) if node.node_id == node_id), None)
+
     def check(self) -> None:
         """Assert what the rules of this module promise."""
         count = len(self.nodes)
         assert len(self.parents) == count
         assert len(self.children) == count
-        assert len(self.index) == count
+        assert len(self.index) == count, "no two nodes have the same id"
         for here, node in enumerate(self.nodes):
-            assert self.index[node.node_id] == here
             parents = self.parents[here]
             assert len(set(parents)) == len(parents)
             assert all(parent < here for parent in parents)

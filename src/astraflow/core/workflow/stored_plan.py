@@ -25,10 +25,9 @@ encode_plan: Final = msgspec.msgpack.Encoder().encode
 
 
 class _StoredPlan(Plan, frozen=True, gc=False, kw_only=True):
-    """A plan whose nodes are not decoded, and whose index is left: it follows from the nodes."""
+    """A plan whose nodes are not decoded."""
 
     nodes: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
-    index: msgspec.Raw  # type: ignore[assignment]
 
 
 _decode: Final = msgspec.msgpack.Decoder(_StoredPlan).decode
@@ -46,7 +45,6 @@ def decode_plan(raw: bytes) -> Plan:
     return Plan(
         workflow_id=stored.workflow_id,
         nodes=nodes,
-        index={node.node_id: here for here, node in enumerate(nodes)},
         parents=tuple([equal.setdefault(one, one) for one in stored.parents]),
         children=tuple([equal.setdefault(one, one) for one in stored.children]),
         features=stored.features,

@@ -28,9 +28,11 @@ def test_nodes_with_parameters_and_labels_of_their_own_share_the_rest() -> None:
     assert len({one.label for one in read.nodes}) == 19
 
 
-def test_the_id_in_the_index_is_that_of_the_node() -> None:
+def test_a_node_is_found_by_its_id() -> None:
     read = decode_plan(encode_plan(plan([node(1), node(2), node(3)])))
-    assert [id(key) for key in read.index] == [id(one.node_id) for one in read.nodes]
+    assert [read.find(one.node_id) for one in read.nodes] == [0, 1, 2]
+    assert list(read.index.values()) == [0, 1, 2]
+    assert read.find("another") is None
 
 
 def test_nodes_that_differ_in_anything_else_are_read_as_they_are() -> None:
@@ -64,8 +66,7 @@ def test_an_id_of_another_form_is_read_as_it_is() -> None:
     short = tuple(
         msgspec.structs.replace(one, node_id=f"n{place}") for place, one in enumerate(made.nodes)
     )
-    index = {one.node_id: place for place, one in enumerate(short)}
-    changed = msgspec.structs.replace(made, nodes=short, index=index)
+    changed = msgspec.structs.replace(made, nodes=short)
     assert decode_plan(encode_plan(changed)) == changed
 
 
