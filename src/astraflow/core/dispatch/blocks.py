@@ -19,6 +19,9 @@ _stop: Final = attrgetter("stop")
 def rows_of(tasks: Sequence[int]) -> Iterator[Sequence[int]]:
     """The same tasks in the same order, cut so that each piece is a row of consecutive numbers, or has none that is
     long enough for a block."""
+    if list(tasks) == list(range(tasks[0], tasks[0] + len(tasks))):
+        yield tasks
+        return
     first = begin = 0
     for end in range(1, len(tasks) + 1):
         if end < len(tasks) and tasks[end] == tasks[end - 1] + 1:

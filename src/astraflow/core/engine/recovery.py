@@ -25,7 +25,7 @@ from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.keys import affinity_of, concurrency_key
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.states import Leased, Opened, Parked, Running, Stopping
+from astraflow.core.runs.states import READY, Leased, Opened, Parked, Running, Stopping
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
 
@@ -50,6 +50,9 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     waiting: list[int] = []
     for index, task in enumerate(run.tasks):
         state = task.state
+        if state is READY and task.worker is None and task.open_calls == 0:
+            waiting.append(index)  # as most of a million do
+            continue
         if task.worker is not None:
             # A preference only: the last worker that the run used for the package.
             view.placing.bind(run.run_id, run.tasks[index].node.package_name, task.worker)

@@ -18,16 +18,27 @@ if TYPE_CHECKING:
 def enqueue_all(view: View, run: RunRecord, waiting: Sequence[int]) -> None:
     """Queue these tasks in this order, those with a delay after it. Tasks in a row that need the same are queued
     together: a start with a million of them is waited for, and in the queue they take no memory."""
-    for needs, group in groupby(waiting, lambda index: _needs(run.tasks[index])):
-        if needs is None:
-            for index in group:
-                view.enqueue(run, index, run.tasks[index].delay_s)
+    together: list[int] = []
+    last: tuple[object, ...] | None = None
+    for index in waiting:
+        task = run.tasks[index]
+        parts: tuple[object, ...] = _parts(task.node)
+        if parts == last and task.call is None and task.delay_s == 0:
+            together.append(index)
+            continue
+        _push_together(view, run, together)
+        if _is_plain(task, parts):
+            together, last = [index], parts
         else:
-            indexes = list(group)
-            priority = run.tasks[indexes[0]].node.priority
-            view.queue.push_all(
-                run.run_id, indexes, demand_of(run, indexes[0], ()), priority=priority
-            )
+            together, last = [], None
+            view.enqueue(run, index, task.delay_s)
+    _push_together(view, run, together)
+
+
+def _push_together(view: View, run: RunRecord, tasks: Sequence[int]) -> None:
+    if tasks:
+        priority = run.tasks[tasks[0]].node.priority
+        view.queue.push_all(run.run_id, tasks, demand_of(run, tasks[0], ()), priority=priority)
 
 
 def queue_together(
@@ -45,6 +56,7 @@ def queue_together(
             yield from group
 
 
+# What decides where a task goes.
 _parts: Final = attrgetter(
     "package_name",
     "package_version",
@@ -67,9 +79,6 @@ _parts: Final = attrgetter(
 _PLAIN: Final = (None, None, None, None, (), (), (), False)
 
 
-def _needs(task: Task) -> tuple[object, ...] | None:
-    """What decides where a task goes, if that is the same whatever the run knows; else None."""
-    if task.call is not None or task.delay_s > 0:
-        return None
-    parts: tuple[object, ...] = _parts(task.node)
-    return parts if parts[8:] == _PLAIN else None
+def _is_plain(task: Task, parts: tuple[object, ...]) -> bool:
+    """Whether where a task goes is the same whatever the run knows."""
+    return task.call is None and task.delay_s == 0 and parts[8:] == _PLAIN
