@@ -79,6 +79,8 @@ class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
 DEFAULT_RETRY: Final = RetryPolicy()
 """WORKFLOWS: "No `retry` = `maxAttempts` 1, counting failures, not losses"."""
 
+_BACKSLASH: Final = ord("\\")
+
 UNSTATED: Final = "unstated"
 """The idempotency of a node whose manifest says nothing about it."""
 
@@ -448,7 +450,8 @@ def find_resource_refs(parameters: bytes | Mapping[str, Any]) -> list[ResourceRe
     """
     if isinstance(parameters, bytes):
         # A key can be spelt with escapes, so either the word or an escape is worth a look.
-        if b"resourceRef" not in parameters and b"\\u" not in parameters:
+        has_escapes = _BACKSLASH in parameters and b"\\u" in parameters
+        if b"resourceRef" not in parameters and not has_escapes:
             return []
         parameters = msgspec.json.decode(parameters)
     found: dict[ResourceRefValue, None] = {}
