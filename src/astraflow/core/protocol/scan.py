@@ -79,7 +79,8 @@ def problem_in(text: bytes, levels_around: int) -> str | None:
         return f"nested deeper than {limits.MAX_DEPTH} levels"
     numbers = brief.translate(_NUMBERS)
     if numbers.find(_LONG_EXPONENT) >= 0 or numbers.find(_LONG_INTEGER) >= 0:
-        return _problem_in_numbers(text)
+        # If there is none in what is brief there is none in the whole.
+        return None if _problem_in_numbers(brief) is None else _problem_in_numbers(text)
     return None
 
 
