@@ -10,7 +10,7 @@ from typing import Final
 from astraflow.core.dispatch.flows import Block
 from astraflow.core.ids import RunId
 
-MIN_BLOCK: Final = 8
+MIN_BLOCK: Final = 4
 """Fewer tasks have entries: a block of them would take as much."""
 
 _stop: Final = attrgetter("stop")
