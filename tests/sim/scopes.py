@@ -147,7 +147,6 @@ def _plan_of(nodes: list[PlanNode], outputs: tuple[PlanOutput, ...] = ()) -> Pla
     return Plan(
         workflow_id="sim",
         nodes=tuple(nodes),
-        index={node.node_id: at for at, node in enumerate(nodes)},
         parents=tuple(parents),
         children=tuple(children),
         outputs=outputs,

@@ -102,7 +102,6 @@ def draw_plan(world: World, config: Config) -> Plan:
     return Plan(
         workflow_id="sim",
         nodes=tuple(nodes),
-        index={node.node_id: at for at, node in enumerate(nodes)},
         parents=tuple(parents),
         children=tuple(map(tuple, children)),
         features=frozenset(features),

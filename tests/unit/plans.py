@@ -61,7 +61,6 @@ def make_plan(
     return Plan(
         workflow_id="wf",
         nodes=tuple(made),
-        index={node.node_id: index for index, node in enumerate(made)},
         parents=tuple(map(tuple, parents)),
         children=tuple(map(tuple, children)),
         features=features,

@@ -19,7 +19,7 @@ from astraflow.core.contract.pins import MAX_PINNED_BYTES, MAX_PINS
 from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.accept import ReusedResult
 from astraflow.core.workflow import InvalidDocument
-from astraflow.core.workflow.plan import Plan
+from astraflow.core.workflow.plan import Plan, PlanNode
 from astraflow.core.workflow.value_schemas import find_schema
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
@@ -104,11 +104,13 @@ class Pins:
         Raises: Refused, if one does not fit the schema of its node and must.
         """
         found: dict[NodeId, ReusedResult] = {}
-        for row in await self._store.pins.of_workflow(tenant, plan.workflow_id):
-            node_id = NodeId(row.node_id)
-            if _can_be_pinned(plan, node_id):
-                self._fits(plan, node_id, row.result)
-                found[node_id] = (msgspec.Raw(row.result), ())
+        rows = await self._store.pins.of_workflow(tenant, plan.workflow_id)
+        index = plan.index if rows else {}
+        for row in rows:
+            node = _pinnable(plan, index.get(NodeId(row.node_id)))
+            if node is not None:
+                self._fits(plan, node, row.result)
+                found[node.node_id] = (msgspec.Raw(row.result), ())
         return found
 
     async def _definition(self, tenant: str, workflow_id: str) -> bytes:
@@ -125,7 +127,7 @@ class Pins:
 
     async def _result_in(self, tenant: str, run_id: RunId, node_id: str) -> bytes:
         run = await self._reader.get_record(tenant, run_id)
-        place = run.plan.index.get(NodeId(node_id))
+        place = run.plan.find(node_id)
         task = None if place is None else run.tasks[place]
         if task is None or task.result is None:
             raise errors.NotFound(
@@ -147,20 +149,18 @@ class Pins:
             plan = (await self._plans.make(tenant, definition)).plan
         except InvalidDocument:
             plan = None  # a draft may have problems: what it is used with is checked then
-        if plan is None:
-            is_known = node_id in _ids_in(msgspec.json.decode(definition))
-        else:
-            is_known = _can_be_pinned(plan, NodeId(node_id))
-        if not is_known:
+        node = None if plan is None else _pinnable(plan, plan.find(node_id))
+        is_draft = plan is None and node_id in _ids_in(msgspec.json.decode(definition))
+        if node is None and not is_draft:
             raise errors.Refused(
                 errors.WORKFLOW_UNKNOWN_NODE,
                 f"the workflow has no node of this id, or it runs inside of another: {node_id[:64]}",
             )
-        return [] if plan is None else self._fits(plan, NodeId(node_id), result)
+        return [] if plan is None or node is None else self._fits(plan, node, result)
 
-    def _fits(self, plan: Plan, node_id: NodeId, result: bytes) -> list[str]:
+    def _fits(self, plan: Plan, node: PlanNode, result: bytes) -> list[str]:
         """What does not fit. Raises: Refused, if it must."""
-        place = plan.nodes[plan.index[node_id]].results_schema
+        place = node.results_schema
         if self._policy == "off" or place is None:
             return []
         schema = find_schema(plan.schemas[place])
@@ -169,15 +169,15 @@ class Pins:
         if told and self._policy == "fail":
             raise errors.Refused(
                 errors.RESULT_SCHEMA,
-                f"the pinned result of {node_id} does not fit the schema of the node: {told[0]}",
+                f"the pinned result of {node.node_id} does not fit the schema of the node: {told[0]}",
             )
         return told
 
 
-def _can_be_pinned(plan: Plan, node_id: NodeId) -> bool:
-    """A middleware runs round its host and has no result of its own."""
-    place = plan.index.get(node_id)
-    return place is not None and plan.nodes[place].host is None
+def _pinnable(plan: Plan, place: int | None) -> PlanNode | None:
+    """The node at a place, unless it is a middleware: that runs round its host and has no result of its own."""
+    node = None if place is None else plan.nodes[place]
+    return node if node is not None and node.host is None else None
 
 
 def _ids_in(document: Mapping[str, Any]) -> set[object]:

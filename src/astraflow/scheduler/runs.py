@@ -118,7 +118,8 @@ class Runs:
         """
         prepared = await self.prepare(submission)
         planned, pinned = prepared.planned, prepared.pinned
-        index = planned.plan.index
+        reused = {**submission.kept, **pinned}
+        index = planned.plan.index if reused else {}
         serving = self._current.serving
         if serving.is_full:
             raise errors.Unavailable(
@@ -141,7 +142,7 @@ class Runs:
                 submission.fingerprint,
                 deadline_s=planned.plan.timeout_s,
                 rerun_of=submission.rerun_of,
-                kept={index[node]: one for node, one in {**submission.kept, **pinned}.items()},
+                kept={index[node]: one for node, one in reused.items()},
                 pinned=tuple(sorted(index[node] for node in pinned)),
                 plan_id=planned.row.plan_id,
                 definition=planned.row.definition,

@@ -45,7 +45,7 @@ class Channel:
         self._on_turn = on_turn
         self._unread = bytearray()
         self._unsent: list[bytes] = []
-        self._blocked = b""
+        self._blocked = memoryview(b"")
         self._is_reading = False
         self._is_due = False
         os.set_blocking(read_fd, False)
@@ -114,7 +114,7 @@ class Channel:
         self._unsent.clear()
         self._write(joined)
 
-    def _write(self, joined: bytes) -> None:
+    def _write(self, joined: bytes | memoryview) -> None:
         try:
             written = os.write(self._write_fd, joined)
         except BlockingIOError:
@@ -123,12 +123,13 @@ class Channel:
             os._exit(0)
         if written == len(joined):
             return
-        self._blocked = joined[written:]
+        # A view: a pipe takes little of a large frame at once, and the rest is not copied each time.
+        self._blocked = memoryview(joined)[written:]
         self._loop.add_writer(self._write_fd, self._write_blocked)
 
     def _write_blocked(self) -> None:
         self._loop.remove_writer(self._write_fd)
-        blocked, self._blocked = self._blocked, b""
+        blocked, self._blocked = self._blocked, memoryview(b"")
         self._write(blocked)
         if not self._blocked:
             self._write_turn()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import msgspec
@@ -35,10 +35,74 @@ class Entry(msgspec.Struct, order=True, kw_only=True):
     """It was queued with a delay, until then."""
     is_over: bool = False
     """The task needs no place any more, or has another entry."""
+    block: Block | None = None
+    """The tasks that were queued with it and come right after it."""
 
     @property
     def tenant(self) -> str:
         return self.demand.tenant
+
+
+class Block:
+    """Tasks in a row that were queued together and need the same. One has an entry of its own when the task before it
+    leaves its line; until then it takes no memory. The newest of these entries is in the line."""
+
+    __slots__ = ("demand", "gone", "left", "line", "rank", "run_id", "start", "stop", "ticket")
+
+    def __init__(self, lead: Entry, stop: int) -> None:
+        assert lead.line is not None, "a delay is not for a block"
+        self.run_id = lead.run_id
+        self.demand = lead.demand
+        self.line = lead.line
+        self.rank = lead.rank
+        self.start = lead.task + 1
+        self.stop = stop
+        self.ticket = (
+            lead.ticket - lead.task
+        )  # the ticket of a task is so much more than its number
+        self.gone: set[int] = set()  # that need no place any more, or have another entry
+        self.left = stop - self.start  # all others
+
+    def __contains__(self, task: int) -> bool:
+        return self.start <= task < self.stop and task not in self.gone
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The entries that its tasks would have."""
+        return (self.entry(task) for task in range(self.start, self.stop) if task in self)
+
+    def entry(self, task: int) -> Entry:
+        return Entry(
+            rank=self.rank,
+            ticket=self.ticket + task,
+            run_id=self.run_id,
+            task=task,
+            demand=self.demand,
+            line=self.line,
+            block=self,
+        )
+
+    def discard(self, task: int) -> None:
+        """One of its tasks needs no place any more."""
+        self.gone.add(task)
+        self.left -= 1
+
+    def clear(self) -> int:
+        """None of its tasks needs a place any more. Returns how many did."""
+        count, self.left = self.left, 0
+        self.start = self.stop
+        return count
+
+    def take(self) -> Entry | None:
+        """The entry of its next task."""
+        if not self.left:
+            return None
+        task = self.start
+        while task in self.gone:
+            self.gone.remove(task)
+            task += 1
+        self.start = task + 1
+        self.left -= 1
+        return self.entry(task)
 
 
 class TenantFlow(RankNode):

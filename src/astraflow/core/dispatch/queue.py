@@ -14,19 +14,22 @@ Rule 2: nothing costs anything per waiting task. Tenants, runs, the demands of a
 Rule 3: a task stands in the queue at most once. Queueing it again replaces its entry, and one that was
         replaced is dropped when it is met.
 Rule 4: a task with a delay is in no demand before its time.
+Rule 5: tasks in a row that are queued together are a *block*: only the first has an entry, and leaves it to the next.
+        A million tasks may wait; few are ever looked at before they are first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from itertools import islice
 from typing import Final, cast
 
 import msgspec
 
+from astraflow.core.dispatch.blocks import MIN_BLOCK, BlockTable, rows_of
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
+from astraflow.core.dispatch.flows import Block, Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
 from astraflow.core.dispatch.ranking import Rank, RankNode
 from astraflow.core.ids import RunId
 from astraflow.core.workflow.plan import AffinityHint
@@ -46,7 +49,8 @@ class ReadyQueue:
         self._asleep: dict[Hashable, dict[Pool, None]] = {}
         self._delayed: list[tuple[float, int, Entry]] = []
         self._entries: dict[RunId, dict[int, Entry]] = {}
-        self._count = 0
+        self._blocks = BlockTable()
+        self._count = 0  # of entries
         self._sticky: dict[tuple[str, str], dict[tuple[RunId, int], None]] = {}
         self._next_ticket = 0
         self._now_tenant = 0.0
@@ -54,7 +58,7 @@ class ReadyQueue:
         """How often a rank was looked at: what the queue's work is made of."""
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + self._blocks.tasks
 
     # -- in and out ---------------------------------------------------------------------------
 
@@ -71,9 +75,8 @@ class ReadyQueue:
     ) -> None:
         """Queue a task, from `ready_at` on if given. Replaces an earlier entry of the task."""
         of_run = self._entries.get(run_id)
-        if of_run is not None and task in of_run:
+        if (of_run is not None and task in of_run) or self._blocks.tasks:
             self.forget(run_id, task)
-            of_run = self._entries.get(run_id)
         self._next_ticket += 1
         entry = Entry(
             rank=-priority,
@@ -84,10 +87,7 @@ class ReadyQueue:
             lock=lock,
             affinity=affinity,
         )
-        if of_run is None:
-            of_run = self._entries[run_id] = {}
-        of_run[task] = entry
-        self._count += 1
+        self._index(entry)
         if affinity is not None and affinity.mode == "sticky":
             self._sticky.setdefault((demand.tenant, affinity.key), {})[run_id, task] = None
         if ready_at is None:
@@ -100,34 +100,35 @@ class ReadyQueue:
         self, run_id: RunId, tasks: Sequence[int], demand: Demand, priority: int = 0
     ) -> None:
         """Queue tasks of a run in this order that need the same, have no key and no delay, and are not queued."""
-        self.push(run_id, tasks[0], demand, priority=priority)
-        of_run = self._entries[run_id]
-        first = of_run[tasks[0]]
-        demand, line = first.demand, first.line
-        assert line is not None
-        for task in islice(tasks, 1, None):
-            self._next_ticket += 1
-            entry = Entry(
-                rank=-priority,
-                ticket=self._next_ticket,
-                run_id=run_id,
-                task=task,
-                demand=demand,
-                line=line,
-            )
-            assert task not in of_run
-            of_run[task] = entry
-            heappush(line.heap, entry)  # behind the first of them: the line is listed already
-        more = len(tasks) - 1
-        self._count += more
-        line.run.waiting += more
-        line.run.tenant.waiting += more
+        for row in rows_of(tasks):
+            start, stop = row[0], row[0] + len(row)
+            is_row = len(row) >= MIN_BLOCK and row[-1] == stop - 1
+            if not is_row or not self._blocks.is_free(run_id, start, stop):
+                for task in row:
+                    self.push(run_id, task, demand, priority=priority)
+                continue
+            self.push(run_id, start, demand, priority=priority)
+            lead = self._entries[run_id][start]
+            block = lead.block = Block(lead, stop)
+            self._blocks.add(block)
+            self._next_ticket += block.left
+            run = block.line.run
+            run.waiting += block.left
+            run.tenant.waiting += block.left
+
+    def _index(self, entry: Entry) -> None:
+        of_run = self._entries.get(entry.run_id)
+        if of_run is None:
+            of_run = self._entries[entry.run_id] = {}
+        of_run[entry.task] = entry
+        self._count += 1
 
     def forget(self, run_id: RunId, task: int) -> None:
         """The task needs no place any more."""
         of_run = self._entries.get(run_id)
         entry = None if of_run is None else of_run.pop(task, None)
         if of_run is None or entry is None:
+            self._forget_in_block(run_id, task)
             return
         entry.is_over = True
         self._count -= 1
@@ -136,8 +137,22 @@ class ReadyQueue:
         if entry.affinity is not None:
             self._unlist_sticky(entry)
 
+    def _forget_in_block(self, run_id: RunId, task: int) -> None:
+        block = self._blocks.find(run_id, task)
+        if block is not None:
+            block.discard(task)
+            self._left_block(block, 1)
+
+    def _left_block(self, block: Block, count: int) -> None:
+        """So many tasks need no place that had no entry. That of the task before them stands for them in the line."""
+        self._blocks.note_left(block, count)
+        block.line.run.waiting -= count
+        block.line.run.tenant.waiting -= count
+
     def forget_run(self, run_id: RunId) -> None:
         """No task of the run needs a place any more."""
+        for block in self._blocks.of_run(run_id):
+            self._left_block(block, block.clear())
         for entry in self._entries.pop(run_id, {}).values():
             entry.is_over = True
             self._count -= 1
@@ -154,7 +169,8 @@ class ReadyQueue:
 
     def set_demand(self, run_id: RunId, task: int, **changes: str | None) -> None:
         """A queued task has another demand than it was queued with; a delay that it has is kept."""
-        entry = self._entries[run_id][task]
+        entry = self.find(run_id, task)
+        assert entry is not None, "only a queued task has a demand"
         demand = msgspec.structs.replace(entry.demand, **changes)
         if entry.line is None:
             entry.demand = demand
@@ -239,10 +255,22 @@ class ReadyQueue:
         assert line.heap[0] is entry, "only the entry that `next` gave may be taken out"
         if not entry.is_over:
             self.forget(entry.run_id, entry.task)
-        heappop(line.heap)
-        self._left(entry)
+        self._pop(line)
         if not line.heap:
             self._end_line(line)
+
+    def _pop(self, line: Line) -> None:
+        """Take the first entry out of a line; the next one of its block takes its place."""
+        entry: Entry = line.heap[0]
+        block = entry.block
+        following = None if block is None else block.take()
+        if block is None or following is None:
+            heappop(line.heap)
+        else:
+            heapreplace(line.heap, following)
+            self._blocks.note_left(block)
+            self._index(following)
+        self._left(entry)
 
     # -- sleeping -----------------------------------------------------------------------------
 
@@ -299,8 +327,8 @@ class ReadyQueue:
 
     def _first_live(self, line: Line) -> Entry | None:
         # The last one stays: with it the line would have to be taken out.
-        while len(line.heap) > 1 and line.heap[0].is_over:
-            self._left(heappop(line.heap))
+        while line.heap[0].is_over and (len(line.heap) > 1 or _is_followed(line.heap[0])):
+            self._pop(line)
         entry: Entry = line.heap[0]
         return None if entry.is_over else entry
 
@@ -310,8 +338,10 @@ class ReadyQueue:
 
     def waiting_with(self, demand: Demand) -> list[Entry]:
         """All waiting tasks of one demand, oldest first."""
-        lines = self._lines_of(demand)
-        entries = [entry for line in lines for entry in line.heap if not entry.is_over]
+        heads = [entry for line in self._each_line(demand) for entry in line.heap]
+        entries = [entry for entry in heads if not entry.is_over]
+        for head in heads:
+            entries += head.block or ()
         return sorted(entries, key=lambda entry: entry.ticket)
 
     def sticky_to(self, tenant: str, key: str) -> list[tuple[RunId, int]]:
@@ -320,9 +350,13 @@ class ReadyQueue:
         return list(self._sticky.get((tenant, key), ()))
 
     def find(self, run_id: RunId, task: int) -> Entry | None:
-        """The entry of a task, if it is queued."""
+        """The entry of a task, if it is queued. One that is in a block has it only for who asks."""
         of_run = self._entries.get(run_id)
-        return None if of_run is None else of_run.get(task)
+        entry = None if of_run is None else of_run.get(task)
+        if entry is None:
+            block = self._blocks.find(run_id, task)
+            entry = None if block is None else block.entry(task)
+        return entry
 
     def _lines_of(self, demand: Demand) -> list[Line]:
         return list(self._each_line(demand))
@@ -448,8 +482,7 @@ class ReadyQueue:
             entry = heap[0]
             if not entry.is_over:
                 return (entry.rank, entry.ticket)
-            heappop(heap)
-            self._left(entry)
+            self._pop(line)
             if not heap:
                 self._end_line(line)
         return None
@@ -541,9 +574,15 @@ class ReadyQueue:
                 assert line.run is self._runs[run_id]
                 waiting[run_id] = waiting.get(run_id, 0) + len(line.heap)
                 for entry in line.heap:
+                    waiting[run_id] += 0 if entry.block is None else entry.block.left
                     assert entry.is_over == (self.find(run_id, entry.task) is not entry)
             assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
         assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
         assert all(self._asleep.values()), "an empty list of sleepers was kept"
         assert all(self._entries.values()), "a run without entries was kept"
         assert self._count == sum(map(len, self._entries.values()))
+        self._blocks.check()
+
+
+def _is_followed(entry: Entry) -> bool:
+    return entry.block is not None and entry.block.left > 0

@@ -7,17 +7,16 @@ epoch". It cannot know when the last owner heard of an attempt, but the worker's
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
-from operator import attrgetter
 from typing import Final
 
 from astraflow.core.dispatch import AttemptLease
-from astraflow.core.dispatch.demand import bind_task, demand_of
+from astraflow.core.dispatch.demand import bind_task
 from astraflow.core.engine.callbacks import watch_timeout
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.placing import push_of
 from astraflow.core.engine.timers import DeadlineDue, StopDue, TimeoutDue
 from astraflow.core.engine.view import View
+from astraflow.core.engine.waiting_tasks import enqueue_all
 from astraflow.core.fleet.affinity import AffinityExpected
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.workers import WorkerEntry
@@ -25,8 +24,8 @@ from astraflow.core.ids import is_pool
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.keys import affinity_of, concurrency_key
-from astraflow.core.runs.run import RunRecord, Task
-from astraflow.core.runs.states import Leased, Opened, Parked, Running, Stopping
+from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.states import READY, Leased, Opened, Parked, Running, Stopping
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
 
@@ -51,6 +50,9 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     waiting: list[int] = []
     for index, task in enumerate(run.tasks):
         state = task.state
+        if state is READY and task.worker is None and task.open_calls == 0:
+            waiting.append(index)  # as most of a million do
+            continue
         if task.worker is not None:
             # A preference only: the last worker that the run used for the package.
             view.placing.bind(run.run_id, run.tasks[index].node.package_name, task.worker)
@@ -63,53 +65,8 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
                 view.watch_parked(run, index, left_ms)
         elif task.is_waiting and task.open_calls == 0:
             waiting.append(index)
-    _enqueue(view, run, waiting)
+    enqueue_all(view, run, waiting)
     return run
-
-
-def _enqueue(view: View, run: RunRecord, waiting: list[int]) -> None:
-    """Queue these tasks in this order; tasks in a row that need the same, together: a start with a million of them is
-    waited for."""
-    for needs, group in groupby(waiting, lambda index: _needs(run.tasks[index])):
-        if needs is None:
-            for index in group:
-                view.enqueue(run, index, run.tasks[index].delay_s)
-        else:
-            indexes = list(group)
-            priority = run.tasks[indexes[0]].node.priority
-            view.queue.push_all(
-                run.run_id, indexes, demand_of(run, indexes[0], ()), priority=priority
-            )
-
-
-_parts: Final = attrgetter(
-    "package_name",
-    "package_version",
-    "type",
-    "runtime",
-    "worker_labels",
-    "resources",
-    "host",
-    "priority",
-    # Those of which a plain task has none.
-    "control",
-    "affinity",
-    "concurrency_key",
-    "parameters_schema",
-    "resource_refs",
-    "inputs",
-    "expressions",
-    "takes_item",
-)
-_PLAIN: Final = (None, None, None, None, (), (), (), False)
-
-
-def _needs(task: Task) -> tuple[object, ...] | None:
-    """What decides where a task goes, if that is the same whatever the run knows; else None."""
-    if task.call is not None or task.delay_s > 0:
-        return None
-    parts: tuple[object, ...] = _parts(task.node)
-    return parts if parts[8:] == _PLAIN else None
 
 
 def _time_left(deadline_s: float, age_ms: int) -> float:

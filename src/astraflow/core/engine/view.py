@@ -7,10 +7,11 @@ is leased in the same transaction. What the outside sees of it waits for the com
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from astraflow.core.dispatch import KeyTable, LeaseTable, ReadyQueue
+from astraflow.core.dispatch.blocks import MIN_BLOCK
 from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lock_of
 from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
@@ -21,6 +22,7 @@ from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.submissions import Submissions
 from astraflow.core.engine.timers import CallDue, CleanupDue, ParkedDue, StopDue, Timers
+from astraflow.core.engine.waiting_tasks import queue_together
 from astraflow.core.expressions import ExpressionError
 from astraflow.core.expressions.stored_value import VALUE_TYPE
 from astraflow.core.fleet.affinity import (
@@ -45,6 +47,7 @@ from astraflow.core.runs.conditions import expression_failure
 from astraflow.core.runs.consequences import (
     AnswerCall,
     AttemptOver,
+    Consequence,
     EnqueueTask,
     FinishRun,
     LendSlot,
@@ -203,7 +206,10 @@ class View:
             first = last + 1
             if type(fact) in _ADDS_TASKS:
                 self._count_added(run, fact)
-        for consequence in decision.consequences:
+        consequences: Iterable[Consequence] = decision.consequences
+        if len(decision.consequences) >= MIN_BLOCK:
+            consequences = queue_together(self, run, consequences)
+        for consequence in consequences:
             if isinstance(consequence, EnqueueTask):
                 self.enqueue(run, consequence.task, consequence.delay_s)
             elif isinstance(consequence, AttemptOver):

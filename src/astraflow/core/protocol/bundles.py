@@ -22,6 +22,7 @@ from msgspec import Meta, Raw
 from astraflow.core.protocol import limits, scan
 from astraflow.core.protocol.codec import (
     BadFrame,
+    bulk_of,
     check_id,
     check_ts,
     decode,
@@ -117,11 +118,15 @@ def encode_first(frames: deque[Envelope], ts: str, *, bundled: bool) -> tuple[by
     first = frames[0]
     if not bundled or len(frames) == 1 or not _continues(first, frames[1], 1):
         return encode(first, ts), 1
+    if bulk_of(first.payload) > limits.BUNDLE_BYTES:
+        return encode(first, ts), 1
     rows: list[bytes] = []
     size = 0
     for place, frame in enumerate(islice(frames, limits.MAX_BUNDLE)):
         if place and not _continues(first, frame, place):
             break
+        if size + bulk_of(frame.payload) > limits.BUNDLE_BYTES:
+            break  # found before it is written: a large one is written once
         corr = b"null" if frame.corr is None else _encode(frame.corr)
         row = b'["%b",%b,%b]' % (frame.id.encode(), corr, encode_payload(frame.payload))
         size += len(row)

@@ -144,21 +144,24 @@ def decode(raw: bytes, *, max_bytes: int = limits.MAX_FRAME_BYTES) -> Envelope:
         is_whole = commas == _commas_of(envelope)
     if not is_whole and commas != _commas_written_out(envelope, head):
         return _decode_slowly(raw)
-    if _BACKSLASH in raw and (_BACKSLASH in head or not _is_sound_text(tail)):
+    is_scanned = _BACKSLASH in raw
+    if is_scanned and (_BACKSLASH in head or not _is_sound_text(tail)):
         return _decode_slowly(raw)
     if type(payload) is _Dispatch and not payload.resource_refs:
         # The one that must be quick; only its user data was skipped. The first look of
         # `problem_in` is taken here, without the call.
-        given = bytes(payload.parameters)
-        is_sound = (
-            len(given) < _SHORT_FIELD
-            and given.isascii()
-            and given.translate(_NUMBERS_ROUGHLY).find(_SUSPECT) < 0
-        ) or _problem_in(given, _FIELD_LEVEL) is None
+        is_sound = is_scanned
+        if not is_scanned:
+            given = bytes(payload.parameters)
+            is_sound = (
+                len(given) < _SHORT_FIELD
+                and given.isascii()
+                and given.translate(_NUMBERS_ROUGHLY).find(_SUSPECT) < 0
+            ) or _problem_in(given, _FIELD_LEVEL) is None
         # Exactly what we would write has no key twice.
         is_sound = is_sound and _encode(payload) == tail
     else:
-        is_sound = _is_sound(payload, envelope.type, tail)
+        is_sound = _is_sound(payload, envelope.type, tail, is_scanned)
     if not is_sound:
         return _decode_slowly(raw)
     _set(envelope, "payload", payload)
@@ -223,6 +226,14 @@ def check_outgoing(
         raise Unsendable(errors.RESULT_INVALID, f"not JSON: {error}") from error
     if isinstance(read, Unreadable):
         raise Unsendable(errors.RESULT_INVALID, read.message, pointer=read.pointer)
+
+
+def bulk_of(payload: object) -> int:
+    """How many bytes of user data a dispatch or a result has: most of what a large frame is made of."""
+    kind = type(payload)
+    if kind is _Dispatch:
+        return len(cast("business.Dispatch", payload).parameters)
+    return len(cast("business.Result", payload).result) if kind is _Result else 0
 
 
 def _is_sound_value(frame_type: str, given: bytes) -> bool:
@@ -305,12 +316,12 @@ def _commas_written_out(envelope: Envelope, head: bytes) -> int:
     return commas
 
 
-def _is_sound(payload: Wire, frame_type: str, tail: bytes) -> bool:
-    """Whether a payload that fits its type hides nothing in what was skipped."""
+def _is_sound(payload: Wire, frame_type: str, tail: bytes, is_scanned: bool) -> bool:
+    """Whether a payload that fits its type hides nothing in what was skipped. `is_scanned`: its text is sound."""
     if frame_type in _FULLY_TYPED:
         # Exactly what we would write has no key twice.
         return _encode(payload) == tail or not _has_duplicate_key(tail)
-    return _is_sound_text(tail) and not _has_duplicate_key(tail)
+    return (is_scanned or _is_sound_text(tail)) and not _has_duplicate_key(tail)
 
 
 def _is_sound_text(tail: bytes) -> bool:

@@ -5,6 +5,9 @@ with numbers that no reader can hold. msgspec refuses NaN and lone surrogates it
 stand. But it skips raw user data without a look at its numbers and its UTF-8, keeps the last of two
 equal keys, and nests as deep as the stack goes. This module looks at the rest. Each look begins
 with a scan that is nearly free and goes on only when that one finds something.
+
+Of large user data most is long text: a document, an image in base64. Where that begins and ends is found at the speed
+of memory, and the looks for keys, numbers and nesting leave it out (`_brief`).
 """
 
 from __future__ import annotations
@@ -39,6 +42,13 @@ _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL
 
 _ESCAPED_COLON: Final = b"\\u003"
 
+_LARGE_BYTES: Final = 16 * 1024
+_STRING_BYTES: Final = 512
+"""A text with fewer bytes than these for each of its strings is not made brief: looking for them would take longer."""
+_LONG_STRING: Final = 64
+_MAX_BACKSLASHES: Final = 64
+_AFTER_VALUES: Final = frozenset(b",]}")
+
 _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -64,11 +74,13 @@ def problem_in(text: bytes, levels_around: int) -> str | None:
         return "not UTF-8"
     if _BACKSLASH in text and text.find(b"\\u0000") >= 0 and _ESCAPED_NUL.search(text):
         return "holds the character U+0000"
-    if not is_short and _is_deeper_than(allowed, text):
+    brief = _brief(text)
+    if not is_short and _is_deeper_than(allowed, brief):
         return f"nested deeper than {limits.MAX_DEPTH} levels"
-    numbers = text.translate(_NUMBERS)
+    numbers = brief.translate(_NUMBERS)
     if numbers.find(_LONG_EXPONENT) >= 0 or numbers.find(_LONG_INTEGER) >= 0:
-        return _problem_in_numbers(text)
+        # If there is none in what is brief there is none in the whole.
+        return None if _problem_in_numbers(brief) is None else _problem_in_numbers(text)
     return None
 
 
@@ -76,15 +88,16 @@ def has_duplicate_key(text: bytes) -> bool:
     """Whether any object in this JSON text has a key twice.
 
     A decoder keeps one of them. Each that it drops takes a colon with it, and nothing else that is written in another
-    way does, but a colon that was escaped.
+    way does, but a colon that was escaped. Long text is left out: whoever asks has decoded it, or will.
 
     Raises:
         msgspec.DecodeError: it is not JSON.
     """
-    colons = text.count(b":")
+    brief = _brief(text)
+    colons = brief.count(b":")
     if colons < 2:
         return False
-    if _encode(_decode_any(text)).count(b":") == colons and text.find(_ESCAPED_COLON) < 0:
+    if _encode(_decode_any(brief)).count(b":") == colons and brief.find(_ESCAPED_COLON) < 0:
         return False
     return duplicate_key(text) is not None
 
@@ -111,6 +124,45 @@ def duplicate_key(text: bytes, *, opaque: str | None = None) -> str | None:
 
 class _Pairs(list[tuple[str, object]]):
     """The members of an object in the order of the text, repeated keys included."""
+
+
+def _brief(text: bytes) -> bytes:
+    """The same JSON with its long values of text emptied, if it is large and has few strings; else the text itself.
+    Keys stay as they are. What is wrong inside of a long string is left out with it: decoders find that."""
+    if len(text) < _LARGE_BYTES:
+        return text
+    looks = len(text) // _STRING_BYTES
+    pieces: list[bytes] = []
+    kept = 0
+    opening = text.find(b'"')
+    while opening >= 0:
+        closing = text.find(b'"', opening + 1)
+        looks -= 1
+        while closing > 0 and text[closing - 1] == _BACKSLASH and looks > 0:
+            escapes = _backslashes_before(text, closing)
+            if escapes is None:
+                return text
+            if escapes % 2 == 0:
+                break
+            closing = text.find(b'"', closing + 1)
+            looks -= 1
+        if closing < 0 or looks <= 0:
+            return text
+        is_value = closing + 1 < len(text) and text[closing + 1] in _AFTER_VALUES
+        if is_value and closing - opening > _LONG_STRING:
+            pieces.append(text[kept : opening + 1])
+            kept = closing
+        opening = text.find(b'"', closing + 1)
+    pieces.append(text[kept:])
+    return b"".join(pieces)
+
+
+def _backslashes_before(text: bytes, end: int) -> int | None:
+    """How many stand right before this place; None if they are too many to count."""
+    for count in range(_MAX_BACKSLASHES):
+        if text[end - 1 - count] != _BACKSLASH:
+            return count
+    return None
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -31,8 +31,9 @@ def keep_for_rerun_from(
     """
     check_ended(base)
     first: list[int] = []
+    places = base.plan.index
     for node in nodes:
-        index = base.plan.index.get(node)
+        index = places.get(node)
         if index is None:
             message = f"no such node, or one inside of another: {node}"
             raise errors.NotFound(errors.WORKFLOW_UNKNOWN_NODE, message)

@@ -205,12 +205,7 @@ class RunRecord:
             set()
         )  # (task, edge into it) whose condition does not hold
         # What the last fold brought about, for `decide` to advance: never stored, always drained.
-        numbers = sorted(
-            plan.index.values()
-        )  # the objects of the plan: a queued task keeps no int of its own
-        self.ready = [
-            index for index, task in zip(numbers, self.tasks, strict=True) if task.remaining == 0
-        ]
+        self.ready = [index for index, task in enumerate(self.tasks) if task.remaining == 0]
         self.answered: list[int] = []  # calls that have ended
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
         self.undecided: list[

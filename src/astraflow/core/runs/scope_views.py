@@ -18,7 +18,6 @@ from astraflow.core import errors
 from astraflow.core.contract.runs import Artifact, ItemCounts, Node, Run, WaitingFor
 from astraflow.core.contract.scope_paths import is_within
 from astraflow.core.contract.words import NodeStatus
-from astraflow.core.ids import NodeId
 from astraflow.core.runs.chains import Calls, calls_by_task, shown_task
 from astraflow.core.runs.projections import (
     artifact_view,
@@ -199,7 +198,7 @@ def find_task(run: RunRecord, node_id: str, scope_path: str | None = None) -> in
         base, plan = _descend(run, scope_path)
         return base + _place(plan, node_id)
     for level in levels_of(run):
-        place = level.plan.index.get(NodeId(node_id))
+        place = level.plan.find(node_id)
         if place is None or level.plan.nodes[place].takes_item:
             continue
         if len(level.bases) == 1 and not level.is_mapped:
@@ -214,7 +213,7 @@ _is_number: Final = re.compile(r"0|[1-9][0-9]{0,8}").fullmatch
 
 
 def _place(plan: Plan, node_id: str) -> int:
-    place = next((at for at, node in enumerate(plan.nodes) if node.node_id == node_id), None)
+    place = plan.find(node_id)
     if place is None:
         message = f"no such node in this scope: {node_id[:64]}"
         raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, message)

@@ -5,9 +5,9 @@ Everything here follows from the facts of the run: it is the same whenever it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -130,6 +130,40 @@ def _value_in(scope: Scope, item: int, name: str) -> Any:
     return item if name == INDEX else msgspec.json.decode(scope.items[item])
 
 
+LARGE_BYTES: Final = 16 * 1024
+"""A result of so many bytes is decoded once for all tasks that read it one after the other."""
+
+
+class _LastRead:
+    """The large result that was decoded last. A task reads it when it is queued and when it is leased, and ten thousand
+    may read the same one. Nobody changes what was decoded: binding copies what it writes into."""
+
+    __slots__ = ("_decode", "_last")
+
+    def __init__(self, decode: Callable[[msgspec.Raw], Any]) -> None:
+        self._decode = decode
+        self._last: tuple[msgspec.Raw | None, Any] = (None, None)
+
+    def read(self, raw: msgspec.Raw) -> Any:
+        if len(raw) < LARGE_BYTES:
+            return self._decode(raw)
+        known, value = self._last
+        if known is not raw:
+            value = self._decode(raw)
+            self._last = (raw, value)
+        return value
+
+
+def _decode_readable(raw: msgspec.Raw) -> Any:
+    """What is stored by reference cannot be looked into."""
+    results = msgspec.json.decode(raw)
+    return with_stored_values(results) if VALUE_MARK in bytes(raw) else results
+
+
+_plain: Final = _LastRead(msgspec.json.decode)
+_readable: Final = _LastRead(_decode_readable)
+
+
 def _raw_results(run: RunRecord, index: int, is_under_way: bool = False) -> msgspec.Raw | None:
     """The committed results of a task; while it runs anew, those that were taken back. A chain that is under way has
     them also if the task did not succeed again: it goes on with what it was given."""
@@ -144,14 +178,14 @@ def results_of(run: RunRecord, index: int, is_under_way: bool = False) -> dict[s
     raw = _raw_results(run, index, is_under_way)
     if raw is None:
         return None
-    results: dict[str, Any] = msgspec.json.decode(raw)
+    results: dict[str, Any] = _plain.read(raw)
     return results
 
 
 def _read_results(run: RunRecord, index: int) -> Any:
-    """The results as expressions read them: what is stored by reference cannot be looked into."""
-    raw, results = _raw_results(run, index), results_of(run, index)
-    return with_stored_values(results) if raw is not None and VALUE_MARK in bytes(raw) else results
+    """The results as expressions read them."""
+    raw = _raw_results(run, index)
+    return None if raw is None else _readable.read(raw)
 
 
 def error_of(run: RunRecord, index: int) -> dict[str, Any] | None:

@@ -79,6 +79,8 @@ class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
 DEFAULT_RETRY: Final = RetryPolicy()
 """WORKFLOWS: "No `retry` = `maxAttempts` 1, counting failures, not losses"."""
 
+_BACKSLASH: Final = ord("\\")
+
 UNSTATED: Final = "unstated"
 """The idempotency of a node whose manifest says nothing about it."""
 
@@ -275,7 +277,6 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     workflow_id: str
     nodes: tuple[PlanNode, ...]
-    index: dict[NodeId, int]
     parents: tuple[tuple[int, ...], ...]
     children: tuple[tuple[int, ...], ...]
     features: frozenset[Feature] = frozenset()
@@ -286,14 +287,22 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     schemas: tuple[bytes, ...] = ()
     """JSON Schemas that nodes name, each once: a run needs no catalog to check values."""
 
+    @property
+    def index(self) -> dict[NodeId, int]:
+        """The place of every node. Made for who asks: a run needs none, and a million nodes may wait."""
+        return {node.node_id: here for here, node in enumerate(self.nodes)}
+
+    def find(self, node_id: str) -> int | None:
+        """The place of one node."""
+        return next((here for here, node in enumerate(self.nodes) if node.node_id == node_id), None)
+
     def check(self) -> None:
         """Assert what the rules of this module promise."""
         count = len(self.nodes)
         assert len(self.parents) == count
         assert len(self.children) == count
-        assert len(self.index) == count
+        assert len(self.index) == count, "no two nodes have the same id"
         for here, node in enumerate(self.nodes):
-            assert self.index[node.node_id] == here
             parents = self.parents[here]
             assert len(set(parents)) == len(parents)
             assert all(parent < here for parent in parents)
@@ -441,7 +450,8 @@ def find_resource_refs(parameters: bytes | Mapping[str, Any]) -> list[ResourceRe
     """
     if isinstance(parameters, bytes):
         # A key can be spelt with escapes, so either the word or an escape is worth a look.
-        if b"resourceRef" not in parameters and b"\\u" not in parameters:
+        has_escapes = _BACKSLASH in parameters and b"\\u" in parameters
+        if b"resourceRef" not in parameters and not has_escapes:
             return []
         parameters = msgspec.json.decode(parameters)
     found: dict[ResourceRefValue, None] = {}

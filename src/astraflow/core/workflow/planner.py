@@ -7,7 +7,7 @@ for each set of parents, not 50,000.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -102,8 +102,8 @@ class _Planner:
         self._analysis = analysis
         self._workflow = analysis.workflow
         self._order = analysis.order
-        # In the authored order, places are ranks and the index of the analysis is that of the plan.
-        # Either way there is one int object for each: 50,000 nodes name them several times over.
+        # In the authored order, places are ranks. Either way there is
+        # one int object for each: 50,000 nodes name them several times over.
         self._is_ordered = analysis.edges.is_ordered and not analysis.family.has_bodies
         self._numbers: list[int]
         self._rank: list[int]
@@ -144,24 +144,17 @@ class _Planner:
         places = analysis.family.members[None]
         return self._level(
             [self._node(place) for place in places],
-            places,
             self._names(None),
             outputs=tuple([self._output(*row) for row in analysis.outputs]),
             features=frozenset(analysis.features),
             timeout_s=workflow.timeout_seconds,
         )
 
-    def _level(
-        self, nodes: list[PlanNode], places: list[int], names: dict[str, int], **rest: Any
-    ) -> Plan:
+    def _level(self, nodes: list[PlanNode], names: dict[str, int], **rest: Any) -> Plan:
         parents = [self._parents(node.edges_in) for node in nodes]
-        index = self._index() if len(places) == len(self._order) else None
-        if index is None:
-            index = {node.node_id: number for number, node in enumerate(nodes)}
         return Plan(
             workflow_id=self._workflow.id,
             nodes=tuple(nodes),
-            index=index,
             parents=tuple(parents),
             children=self._children(parents),
             names=names,
@@ -206,7 +199,7 @@ class _Planner:
             for link in self._analysis.edges.outputs.get(container, ())
         ]
         nodes = [self._node(place) for place in places]
-        return self._level(nodes, places, self._names(container), outputs=tuple(outputs))
+        return self._level(nodes, self._names(container), outputs=tuple(outputs))
 
     def plan_item(self, place: int) -> Plan:
         """The plan of one item of a map: the node, and its middlewares."""
@@ -229,7 +222,7 @@ class _Planner:
             msgspec.structs.replace(self._node(one), host=0, middlewares=_NO_TUPLE)
             for one in middlewares
         ]
-        return self._level([item, *wrappers], [place, *middlewares], {})
+        return self._level([item, *wrappers], {})
 
     def _node(self, place: int) -> PlanNode:
         """A node of its level: of a map, the node that runs the items."""
@@ -261,13 +254,6 @@ class _Planner:
             count = sum(place is not None for place in known.values())
             known[raw] = None if find_schema(raw) is None else count
         return known[raw]
-
-    def _index(self) -> dict[NodeId, int]:
-        index = self._analysis.nodes.index
-        if not self._is_ordered:
-            index = {node_id: self._rank[place] for node_id, place in index.items()}
-        # A definition's ids are plain strings; those of a plan are known to be ids of nodes.
-        return cast("dict[NodeId, int]", index)
 
     def _share(self, value: Any) -> Any:
         return self._shared.setdefault(value, value)

@@ -1,96 +1,151 @@
 """The stored form of a plan, and how it is read.
 
-A decoder makes every string and tuple anew: 400 bytes a node more than the plan that was stored, in which equal parts
-are one object (rule 3 of `plan`). Reading shares them again. Most nodes are stored with the bytes of the node before
-them, their id left out: such a node is copied from that one and not decoded. A start with a million waiting tasks is
-made of that.
+Most nodes of a large plan differ in their id, their label and their parameters alone. So they are stored as *kinds*,
+each once, and columns of what differs: a start with a million waiting tasks is made of reading them. A node is then a
+copy of its kind, so that equal parts are one object again (rule 3 of `plan`).
+
+Earlier releases stored every node as a whole: such a plan is read node by node, and equal parts are found by comparing
+each node with the one before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 
+from astraflow.core.ids import NodeId
 from astraflow.core.workflow.plan import Plan, PlanNode
 
-ID_CHARS: Final = 36
-_ID: Final = b"\xa7node_id\xd9\x24"
-"""In MessagePack: the key of the first field of a node, and the head of a text of 36 characters."""
-_MAP_HEAD: Final = 3
-"""Bytes of a map before its first key, at the most."""
-
-encode_plan: Final = msgspec.msgpack.Encoder().encode
-
-
-class _StoredPlan(Plan, frozen=True, gc=False, kw_only=True):
-    """A plan whose nodes are not decoded, and whose index is left: it follows from the nodes."""
-
-    nodes: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
-    index: msgspec.Raw  # type: ignore[assignment]
+_OWN: Final = ("node_id", "label", "parameters")
+"""The parts in which nodes of one kind differ."""
+_parts_of: Final[Callable[[PlanNode], tuple[Any, ...]]] = attrgetter(
+    *(name for name in PlanNode.__struct_fields__ if name not in _OWN)
+)
+_ids, _labels, _parameters = (attrgetter(name) for name in _OWN)
 
 
+class _StoredPlan(Plan, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A plan whose nodes are in columns."""
+
+    nodes: tuple[PlanNode, ...] = ()
+    """Whole, if an earlier release has stored them."""
+    kinds: tuple[PlanNode, ...] = ()
+    """Of each kind, its first node."""
+    rows: tuple[tuple[int, int], ...] = ()
+    """The kind of the next nodes, and how many they are."""
+    ids: tuple[NodeId, ...] = ()
+    labels: tuple[str, ...] = ()
+    parameters: tuple[bytes, ...] = ()
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(_StoredPlan).decode
-_decode_node: Final = msgspec.msgpack.Decoder(PlanNode).decode
 _set: Final = msgspec.structs.force_setattr
 # Not `copy.copy`, which finds this method anew each time.
 _copy: Final[Callable[[PlanNode], PlanNode]] = PlanNode.__copy__  # type: ignore[attr-defined]
 
 
-def decode_plan(raw: bytes) -> Plan:
-    """Read a stored plan, of this release or an earlier one. Raises: msgspec.DecodeError."""
-    stored = _decode(raw)
-    nodes = tuple(_nodes(stored.nodes))
-    equal: dict[tuple[int, ...], tuple[int, ...]] = {}
-    return Plan(
-        workflow_id=stored.workflow_id,
-        nodes=nodes,
-        index={node.node_id: here for here, node in enumerate(nodes)},
-        parents=tuple([equal.setdefault(one, one) for one in stored.parents]),
-        children=tuple([equal.setdefault(one, one) for one in stored.children]),
-        features=stored.features,
-        outputs=stored.outputs,
-        timeout_s=stored.timeout_s,
-        names=stored.names,
-        schemas=stored.schemas,
+def encode_plan(plan: Plan) -> bytes:
+    """The stored form of a plan."""
+    kinds, rows = _kinds(plan.nodes)
+    return _encode(
+        _StoredPlan(
+            workflow_id=plan.workflow_id,
+            kinds=tuple(kinds),
+            rows=tuple(rows),
+            ids=tuple(map(_ids, plan.nodes)),
+            labels=tuple(map(_labels, plan.nodes)),
+            parameters=tuple(map(_parameters, plan.nodes)),
+            **_rest_of(plan, plan.parents, plan.children),
+        )
     )
 
 
-def _nodes(stored: Iterable[msgspec.Raw]) -> Iterator[PlanNode]:
-    size, head, tail = -1, b"", b""  # of the node before: its length, and its bytes around its id
+def decode_plan(raw: bytes) -> Plan:
+    """Read a stored plan, of this release or an earlier one. Raises: msgspec.DecodeError."""
+    stored = _decode(raw)
+    nodes = _shared(stored.nodes) if stored.nodes else _nodes(stored)
+    equal: dict[tuple[int, ...], tuple[int, ...]] = {}
+    return Plan(
+        workflow_id=stored.workflow_id,
+        nodes=tuple(nodes),
+        **_rest_of(
+            stored,
+            tuple([equal.setdefault(one, one) for one in stored.parents]),
+            tuple([equal.setdefault(one, one) for one in stored.children]),
+        ),
+    )
+
+
+def _rest_of(
+    plan: Plan, parents: tuple[tuple[int, ...], ...], children: tuple[tuple[int, ...], ...]
+) -> dict[str, Any]:
+    """What is stored as it is."""
+    return {
+        "parents": parents,
+        "children": children,
+        "features": plan.features,
+        "outputs": plan.outputs,
+        "timeout_s": plan.timeout_s,
+        "names": plan.names,
+        "schemas": plan.schemas,
+    }
+
+
+def _kinds(nodes: Iterable[PlanNode]) -> tuple[list[PlanNode], list[tuple[int, int]]]:
+    """The first node of each kind; and the kinds of the nodes, in rows."""
+    kinds: list[PlanNode] = []
+    rows: list[tuple[int, int]] = []
+    known: dict[tuple[Any, ...], int] = {}
+    last: tuple[Any, ...] | None = None
+    kind = count = 0
+    for node in nodes:
+        parts = _parts_of(node)
+        if parts == last:
+            count += 1
+            continue
+        if count:
+            rows.append((kind, count))
+        # What the scheduler itself does may have a body, which is no key: such a node is of a kind of its own.
+        place = known.setdefault(parts, len(kinds)) if node.control is None else len(kinds)
+        if place == len(kinds):
+            kinds.append(node)
+        last, kind, count = parts, place, 1
+    if count:
+        rows.append((kind, count))
+    return kinds, rows
+
+
+def _nodes(stored: _StoredPlan) -> Iterator[PlanNode]:
+    columns = zip(stored.ids, stored.labels, stored.parameters, strict=True)
+    for kind, count in stored.rows:
+        first = stored.kinds[kind]
+        label, parameters = first.label, first.parameters
+        for node_id, its_label, its_parameters in islice(columns, count):
+            node = _copy(first)
+            _set(node, "node_id", node_id)
+            if its_label != label:
+                _set(node, "label", its_label)
+            if its_parameters != parameters:
+                _set(node, "parameters", its_parameters)
+            yield node
+
+
+def _shared(nodes: Iterable[PlanNode]) -> Iterator[PlanNode]:
+    """The same nodes. One that is of the kind of the one before it has all other parts in common with that."""
     last: PlanNode | None = None
-    for raw in stored:
-        body = bytes(raw)
-        if len(body) == size and body.startswith(head) and body.endswith(tail):
-            assert last is not None
-            node = _copy(last)
-            _set(node, "node_id", body[len(head) : -len(tail)].decode())
-        else:
-            node = _decode_node(body)
-            if last is not None:
-                node = _shared(node, last)
-            size, head, tail = _around_id(body)
+    for node in nodes:
+        if last is not None and _parts_of(node) == _parts_of(last):
+            copy = _copy(last)
+            _set(copy, "node_id", node.node_id)
+            if node.label != last.label:
+                _set(copy, "label", node.label)
+            if node.parameters != last.parameters:
+                _set(copy, "parameters", node.parameters)
+            node = copy
         last = node
         yield node
-
-
-def _around_id(body: bytes) -> tuple[int, bytes, bytes]:
-    """The length of a stored node and its bytes before and after its id; -1 if the id has another form."""
-    place = body.find(_ID, 0, _MAP_HEAD + len(_ID))
-    if place < 0:
-        return -1, b"", b""
-    start = place + len(_ID)
-    return len(body), body[:start], body[start + ID_CHARS :]
-
-
-def _shared(node: PlanNode, last: PlanNode) -> PlanNode:
-    """The same node. If it differs from the one before only in its id, label and parameters, it has all other parts in
-    common with that."""
-    copy = _copy(last)
-    _set(copy, "node_id", node.node_id)
-    if node.label != last.label:
-        _set(copy, "label", node.label)
-    if node.parameters != last.parameters:
-        _set(copy, "parameters", node.parameters)
-    return copy if copy == node else node

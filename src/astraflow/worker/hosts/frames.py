@@ -275,10 +275,12 @@ def about(raw: bytes) -> About | None:
 class Splitter:
     """Cuts a stream of bytes into frames."""
 
-    __slots__ = ("_unread",)
+    __slots__ = ("_held", "_parts", "_wanted")
 
     def __init__(self) -> None:
-        self._unread = b""
+        self._parts: list[bytes] = []  # of a frame that is not whole: joined once
+        self._held = 0  # how many bytes they have
+        self._wanted = 0  # and how many it takes to go on
 
     def feed(self, read: bytes) -> list[bytes]:
         """The frames that are now whole.
@@ -286,18 +288,24 @@ class Splitter:
         Raises:
             BrokenStream: a frame announces more bytes than any may have.
         """
-        unread = self._unread + read if self._unread else read
+        self._parts.append(read)
+        self._held += len(read)
+        if self._held < self._wanted:
+            return []
+        unread = b"".join(self._parts)
         frames: list[bytes] = []
-        at = 0
-        end = len(unread)
+        at, end = 0, len(unread)
+        self._wanted = _LENGTH_BYTES
         while end - at >= _LENGTH_BYTES:
             begin = at + _LENGTH_BYTES
             length = int.from_bytes(unread[at:begin], "big")
             if length > FRAME_BYTES:
                 raise BrokenStream(f"a frame of {length} bytes, allowed are {FRAME_BYTES}")
             if end - begin < length:
+                self._wanted = _LENGTH_BYTES + length
                 break
             at = begin + length
             frames.append(unread[begin:at])
-        self._unread = unread[at:]
+        self._parts = [unread[at:]] if at < end else []
+        self._held = end - at
         return frames

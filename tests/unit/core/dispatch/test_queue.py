@@ -311,6 +311,62 @@ def test_tasks_that_are_queued_together_are_served_as_if_queued_one_by_one() -> 
     assert serve(together) == serve(apart)
 
 
+def test_tasks_in_a_row_have_entries_one_after_the_other(queue: ReadyQueue) -> None:
+    queue.push_all(RunId("r1"), range(10), demand())
+    push(queue, "r1", 10)
+    assert len(queue) == 11
+    assert sum(map(len, queue._entries.values())) == 2
+    assert serve(queue, 3) == [("r1", 0), ("r1", 1), ("r1", 2)]
+    push(queue, "r1", 3, priority=1)
+    queue.forget(RunId("r1"), 3)
+    queue.forget(RunId("r1"), 4)
+    queue.forget(RunId("r1"), 6)
+    queue.check()
+    assert serve(queue) == [("r1", task) for task in (5, 7, 8, 9, 10)]
+    assert len(queue) == 0
+
+
+def test_a_task_in_a_row_is_found_and_can_be_queued_again(queue: ReadyQueue) -> None:
+    queue.push_all(RunId("r1"), range(20), demand())
+    entry = queue.find(RunId("r1"), 7)
+    assert entry is not None
+    assert (entry.task, entry.demand, entry.lock, entry.ready_at) == (7, demand(), None, None)
+    assert queue.find(RunId("r1"), 20) is None
+    assert queue.find(RunId("r2"), 7) is None
+    push(queue, "r1", 7)
+    queue.set_demand(RunId("r1"), 8, sticky="w1")
+    queue.check()
+    assert [one.task for one in queue.waiting_with(demand(sticky="w1"))] == [8]
+    assert [one.task for one in queue.waiting_with(demand())] == [*range(7), *range(9, 20), 7]
+    for task in range(20):
+        queue.forget(RunId("r1"), task)
+        queue.check()
+    assert queue.next() is None
+
+
+def test_rows_that_were_forgotten_in_part_can_be_queued_together_again(queue: ReadyQueue) -> None:
+    queue.push_all(RunId("r1"), [*range(100, 110), 50, *range(10)], demand())
+    queue.check()
+    for task in range(2, 9):
+        queue.forget(RunId("r1"), task)
+    queue.push_all(RunId("r1"), range(2, 9), demand())
+    queue.push_all(RunId("r1"), range(20, 40), demand())
+    queue.check()
+    expected = [*range(100, 110), 50, 0, 1, 9, *range(2, 9), *range(20, 40)]
+    assert serve(queue) == [("r1", task) for task in expected]
+
+
+def test_a_row_behind_a_task_that_needs_no_place_is_among_the_sleepers(queue: ReadyQueue) -> None:
+    queue.push_all(RunId("r1"), range(10), demand())
+    queue.sleep(first(queue), "room")
+    queue.forget(RunId("r1"), 0)
+    assert [one.task for one in queue.first_of_runs(demand())] == [1]
+    queue.forget_run(RunId("r1"))
+    queue.check()
+    assert len(queue) == 0
+    assert queue.first_of_runs(demand()) == []
+
+
 def test_tasks_that_are_queued_together_sleep_and_wake_together(queue: ReadyQueue) -> None:
     queue.push_all(RunId("r1"), [0, 1, 2], demand())
     queue.sleep(first(queue), "room")

@@ -25,7 +25,7 @@ PLACES = ("here", "there")
 LOCKS = (None, None, ("k1", None), ("k2", None), ("k2", "chain"))
 
 runs = st.sampled_from(sorted(RUNS))
-tasks = st.integers(0, 5)
+tasks = st.integers(0, 5) | st.integers(0, 32)
 packages = st.sampled_from(PACKAGES)
 places = st.sampled_from(PLACES)
 
@@ -45,7 +45,7 @@ class Waiting(NamedTuple):
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Any order of pushes, delays, services, sleeps, wakes and forgets."""
+    """Any order of pushes, alone and together, delays, services, sleeps, wakes and forgets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,6 +113,32 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.push(RunId(run), task, demand, priority=priority, ready_at=ready_at, lock=lock)
         self.pushed += 1
         self.waiting[run, task] = Waiting(self.pushed, demand, priority, ready_at, lock)
+
+    @rule(
+        run=runs,
+        package=packages,
+        priority=st.integers(-1, 1),
+        start=st.integers(0, 12),
+        count=st.integers(1, 20),
+        gap=st.none() | st.integers(0, 20),
+    )
+    def push_all(
+        self, run: str, package: str, priority: int, start: int, count: int, gap: int | None
+    ) -> None:
+        demand = Demand(RUNS[run], package, "1.0", "t.node")
+        together = [task for task in range(start, start + count) if task != gap]
+        together = [task for task in together if (run, task) not in self.waiting]
+        if not together:
+            return
+        self.queue.push_all(RunId(run), together, demand, priority)
+        for task in together:
+            self.pushed += 1
+            self.waiting[run, task] = Waiting(self.pushed, demand, priority, None, None)
+
+    @rule(run=runs)
+    def forget_run(self, run: str) -> None:
+        self.queue.forget_run(RunId(run))
+        self.waiting = {name: one for name, one in self.waiting.items() if name[0] != run}
 
     @rule(run=runs, task=tasks, worker=st.sampled_from((None, "w1", "w2")))
     def set_demand(self, run: str, task: int, worker: str | None) -> None:
