@@ -20,8 +20,10 @@ PORT ?= 8080
 TYPESCRIPT := 5.9.3
 WEB_STAMP := web/node_modules/.ready
 WEB_DIST := src/astraflow/web/dist
+COMPILED := build/compiled
+IN_COMPILED := PYTHONPATH=$(CURDIR)/$(COMPILED)/site PYTHONHASHSEED=0
 
-.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool
+.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench compiled client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -177,6 +179,22 @@ lock: setup ## resolve the lock files anew
 	    --no-emit-index-url --custom-compile-command "make lock" \
 	    --output-file requirements/$$name.txt requirements/$$name.in; \
 	done
+
+# Never beside the sources: a checkout is pure Python, and so is what is tested everywhere else.
+$(COMPILED)/.ready: setup.py compiled-modules.txt pyproject.toml $(shell find src sdk/src packages examples -name '*.py')
+	rm -rf $(COMPILED)
+	ASTRA_COMPILE=1 $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --wheel-dir $(COMPILED) .
+	$(PY) -m zipfile -e $(COMPILED)/*.whl $(COMPILED)/site
+	touch $@
+
+compiled: setup $(COMPILED)/.ready ## build the core compiled into build/compiled, and test that it does the same
+	$(IN_COMPILED) $(PY) scripts/check_compiled.py
+	$(IN_COMPILED) $(PY) -m pytest -q tests/unit/core
+	$(IN_COMPILED) $(PY) -m tests.sim --seeds 200
+	$(IN_COMPILED) $(PY) -m tests.sim --tier B --seeds 30
+	$(IN_COMPILED) $(PY) -m tests.sim --tier C --seeds 20
+	$(IN_COMPILED) $(PY) -m pytest -q tests/chaos/test_smoke.py
 
 clean: ## remove everything that can be made again
 	rm -rf .venv build dist web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage var
