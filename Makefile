@@ -20,8 +20,10 @@ PORT ?= 8080
 TYPESCRIPT := 5.9.3
 WEB_STAMP := web/node_modules/.ready
 WEB_DIST := src/astraflow/web/dist
+COMPILED := build/compiled
+IN_COMPILED := PYTHONPATH=$(CURDIR)/$(COMPILED)/site PYTHONHASHSEED=0
 
-.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool
+.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench compiled client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool compiler
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -44,7 +46,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml
 run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
 	$(BIN)/astra up --port $(PORT)
 
-test: setup chromium promtool clients-if-changed check typescript web-check coverage sim shells ## everything that CI runs
+test: setup chromium promtool compiler clients-if-changed check typescript web-check coverage sim shells compiled ## everything that CI runs
 	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 chromium: ## a Chromium for the browser tests: the one that is there, else the package manager's
@@ -65,6 +67,15 @@ promtool: ## Prometheus' own checker of rules: the one that is there, else the p
 	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends prometheus >/dev/null; \
 	else \
 	  echo "the tests of the alert rules need promtool: install Prometheus" >&2; exit 1; \
+	fi
+
+compiler: setup ## a C compiler and the headers of Python: those that are there, else the package manager's
+	@command -v cc >/dev/null && test -f "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" && exit 0; \
+	as_root=; test "$$(id -u)" = 0 || as_root="sudo -n"; \
+	if command -v apt-get >/dev/null; then \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends gcc libc6-dev python3-dev >/dev/null; \
+	else \
+	  echo "compiling the core needs a C compiler and the headers of Python: install them" >&2; exit 1; \
 	fi
 
 check: setup ## lint, format, types, layers, generated pages
@@ -177,6 +188,22 @@ lock: setup ## resolve the lock files anew
 	    --no-emit-index-url --custom-compile-command "make lock" \
 	    --output-file requirements/$$name.txt requirements/$$name.in; \
 	done
+
+# Never beside the sources: a checkout is pure Python, and so is what is tested everywhere else.
+$(COMPILED)/.ready: setup.py compiled-modules.txt pyproject.toml $(shell find src sdk/src packages examples -name '*.py')
+	rm -rf $(COMPILED)
+	ASTRA_COMPILE=1 $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --wheel-dir $(COMPILED) .
+	$(PY) -m zipfile -e $(COMPILED)/*.whl $(COMPILED)/site
+	touch $@
+
+compiled: setup compiler $(COMPILED)/.ready ## build the core compiled into build/compiled, and test that it does the same
+	$(PY) scripts/check_compiled.py $(COMPILED)/site
+	$(IN_COMPILED) $(PY) -m pytest -q tests/unit/core
+	$(IN_COMPILED) $(PY) -m tests.sim --seeds 200
+	$(IN_COMPILED) $(PY) -m tests.sim --tier B --seeds 30
+	$(IN_COMPILED) $(PY) -m tests.sim --tier C --seeds 20
+	$(IN_COMPILED) $(PY) -m pytest -q tests/chaos/test_smoke.py
 
 clean: ## remove everything that can be made again
 	rm -rf .venv build dist web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage var

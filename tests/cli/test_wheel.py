@@ -23,6 +23,7 @@ PARTS = (
     "pyproject.toml",
     "setup.py",
     "MANIFEST.in",
+    "compiled-modules.txt",
     "README.md",
     "LICENSE",
 )
@@ -77,6 +78,7 @@ def test_a_wheel_has_the_sdk_the_core_package_and_the_sql_and_works(tmp_path: Pa
     }
     assert built and built <= names, "the whole web app is in the wheel"
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
+    assert not [name for name in names if name.endswith(".so")], "it is one for every machine"
     # Isolated from this tree: only what is unpacked, and what the lock files name.
     program = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); import astraflow.cli.main as entry; "
@@ -111,4 +113,5 @@ def test_a_source_distribution_has_the_web_app_and_not_what_it_is_built_with(
         names = {name.partition("/")[2] for name in packed.getnames()}
     built = {path.relative_to(ROOT).as_posix() for path in DIST.rglob("*") if path.is_file()}
     assert built <= names
+    assert "compiled-modules.txt" in names, "a wheel can be compiled from it"
     assert not [name for name in names if "node_modules" in name]

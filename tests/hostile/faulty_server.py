@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from astraflow.cli.main import main
 from astraflow.core import errors
-from astraflow.core.engine import engine, reports
-from astraflow.core.protocol.open_sessions import OpenSessions
+from astraflow.core.engine import reports, sessions
+from astraflow.core.protocol import open_sessions
 from astraflow.scheduler import fleet_rows
 from astraflow.store.sqlite import SqliteDatabase
 
@@ -48,13 +48,8 @@ fail_at(
     reports, "on_resource_event", "engine-", lambda view, tenant, worker, event: [event.resource_id]
 )
 fail_at(fleet_rows, "resource_row", "rows-", lambda record: [record.resource_id])
-fail_at(
-    OpenSessions,
-    "_deliver",
-    "gateway-",
-    lambda self, connection, session, envelope, now: _named(envelope),
-)
-fail_at(engine, "on_register", "label-", lambda view, event: event.register.labels)
+fail_at(open_sessions, "Delivered", "gateway-", lambda *said: _named(said[-1]))
+fail_at(sessions, "reconcile_packages", "label-", lambda view, worker: worker.offer.labels)
 
 if __name__ == "__main__":
     main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import isdatadescriptor
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.accept import accept
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.runs.run import Task
 from astraflow.core.workflow.plan import (
     BodyStep,
     ControlStep,
@@ -23,6 +25,9 @@ from astraflow.core.workflow.plan import (
 )
 
 AT = 1_700_000_000_000
+
+TASK_ATTRIBUTES = [name for name, one in vars(Task).items() if isdatadescriptor(one)]
+"""What a task has. A class that is compiled has no `__slots__` that would say so."""
 
 JOINING = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT})
 

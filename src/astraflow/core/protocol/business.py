@@ -313,7 +313,7 @@ class ResourceEvent(Wire, frozen=True):
         check_time("created_at", self.created_at)
 
 
-FRAMES: Final = (
+FRAMES: Final[tuple[FrameType, ...]] = (
     FrameType(DISPATCH, Dispatch, "worker", authored="parameters"),
     FrameType(CANCEL, ExecCancel, "worker"),
     FrameType(FEEDBACK, Feedback, "scheduler"),

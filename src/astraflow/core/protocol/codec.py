@@ -33,8 +33,9 @@ from astraflow.core.protocol.shapes import Shape, known_only, shape_of
 from astraflow.core.protocol.wire import (
     NOT_A_RESOURCE_ID,
     NOT_A_TIME,
-    AckInfo,
     Envelope,
+    OutgoingHead,
+    RawEnvelope,
     Unreadable,
     Wire,
 )
@@ -64,12 +65,8 @@ _SHAPES: Final[dict[str, Shape]] = {
 _FULLY_TYPED: Final = frozenset(name for name, shape in _SHAPES.items() if not shape.has_raw)
 
 
-class _RawEnvelope(Envelope, frozen=True):
-    payload: Raw
-
-
 _decode_envelope: Final = msgspec.json.Decoder(Envelope).decode
-_decode_raw_envelope: Final = msgspec.json.Decoder(_RawEnvelope).decode
+_decode_raw_envelope: Final = msgspec.json.Decoder(RawEnvelope).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _skim: Final = msgspec.json.Decoder(Raw).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -175,7 +172,7 @@ def encode(envelope: Envelope, ts: str) -> bytes:
     """
     payload = envelope.payload
     head = _encode(
-        _OutgoingHead(
+        OutgoingHead(
             envelope.type,
             envelope.id,
             ts,
@@ -262,20 +259,6 @@ def _only_unknown(payload: object) -> bytes | None:
         if result.error is None and not result.artifacts and not result.metrics:
             return bytes(result.result)
     return None
-
-
-class _OutgoingHead(Wire, frozen=True):
-    """An envelope without its payload, in the order in which we write it."""
-
-    type: str
-    id: str
-    ts: str
-    tenant: str
-    sender: object
-    corr: str | None = None
-    seq: int | None = None
-    ack: AckInfo | None = None
-    flags: tuple[str, ...] = ()
 
 
 def _commas_of(envelope: Envelope) -> int:

@@ -232,7 +232,7 @@ class ControlError(Wire, frozen=True, rename={"for_": "for"}):
     pointer: Text | None = None
 
 
-FRAMES: Final = (
+FRAMES: Final[tuple[FrameType, ...]] = (
     FrameType(HANDSHAKE, Handshake, "scheduler"),
     FrameType(REGISTER, Register, "scheduler"),
     FrameType(SESSION_ACCEPT, SessionAccept, "worker"),

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
+from astraflow.core.compilation import mypyc_attr
 from astraflow.core.ids import SessionId
 from astraflow.core.protocol import codec, control, limits
 from astraflow.core.protocol.admission import Admission, Identity
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from astraflow.core.ids import IdSource
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Gateway:
     """All connections and sessions of one scheduler.
 

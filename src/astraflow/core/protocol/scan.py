@@ -113,7 +113,7 @@ def duplicate_key(text: bytes, *, opaque: str | None = None) -> str | None:
                 waiting.extend(value)
             continue
         seen: set[str] = set()
-        for key, inner in value:
+        for key, inner in value.members:
             if key in seen:
                 return key
             seen.add(key)
@@ -122,8 +122,13 @@ def duplicate_key(text: bytes, *, opaque: str | None = None) -> str | None:
     return None
 
 
-class _Pairs(list[tuple[str, object]]):
+class _Pairs:
     """The members of an object in the order of the text, repeated keys included."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: list[tuple[str, object]]) -> None:
+        self.members = members
 
 
 def _brief(text: bytes) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from astraflow.core.compilation import mypyc_attr
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame
 
@@ -55,6 +56,7 @@ def close_bytes(code: int) -> bytes:
     return bytes((_FIN | CLOSE, 2)) + code.to_bytes(2, "big")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameReader:
     """The reading side of one connection. `limit`: the bytes that a message may have; it may be raised."""
 

@@ -138,6 +138,26 @@ class Envelope(Wire, frozen=True):
     flags: Annotated[tuple[Flag, ...], Meta(max_length=limits.MAX_FLAGS)] = ()
 
 
+class RawEnvelope(Envelope, frozen=True):
+    """An envelope whose payload is not read yet."""
+
+    payload: Raw
+
+
+class OutgoingHead(Wire, frozen=True):
+    """An envelope without its payload, in the order in which we write it."""
+
+    type: str
+    id: str
+    ts: str
+    tenant: str
+    sender: object
+    corr: str | None = None
+    seq: int | None = None
+    ack: AckInfo | None = None
+    flags: tuple[str, ...] = ()
+
+
 class AttemptRef(Wire, frozen=True):
     """One attempt of one task."""
 

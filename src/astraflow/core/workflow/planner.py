@@ -344,7 +344,9 @@ class _Planner:
         """What every node has that follows this source and nothing else."""
         row = self._plain[source]
         if not row:
-            row = self._plain[source] = (InEdge(source, "control"),)
+            # Of no fixed length: compiled code would pack one that has it anew each time.
+            row = tuple([InEdge(source, "control")])
+            self._plain[source] = row
         return row
 
     def _input(self, link: PlannedEdge, number: int) -> InputEdge:
@@ -377,7 +379,8 @@ class _Planner:
     def _single(self, vertex: int) -> tuple[int, ...]:
         single = self._singles[vertex]
         if not single:
-            single = self._singles[vertex] = (vertex,)
+            single = tuple([vertex])
+            self._singles[vertex] = single
         return single
 
     def _children(self, parents: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

@@ -6,7 +6,7 @@ holds them back. `check()` is called on everything after every step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -35,7 +35,7 @@ from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.fleet.facts import FleetFact
-from astraflow.core.ids import RunId, TaskId
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings, Principal, SendFrame
 from astraflow.core.protocol.gateway import Gateway
@@ -402,6 +402,20 @@ def _signed(effect: Effect) -> Effect:
     return effect
 
 
+class RiggedGateway(Gateway):
+    """A gateway that may be told what it cannot send."""
+
+    refuse: Callable[[str, Any], None] | None = None
+    """Raises what `send` is to raise of this frame type and payload."""
+
+    def send(
+        self, session_id: SessionId, frame_type: str, payload: object, corr: str | None, now: float
+    ) -> str:
+        if self.refuse is not None:
+            self.refuse(frame_type, payload)
+        return super().send(session_id, frame_type, payload, corr, now)
+
+
 class Rig:
     """The engine, its store, its workers, and the time."""
 
@@ -431,7 +445,7 @@ class Rig:
     def _new_engine(self) -> Engine:
         self.lives += 1
         self.ownership = Ownership(1, self.shard_ttl_s, self.now)
-        gateway = Gateway(
+        self.gateway = gateway = RiggedGateway(
             scheduler_id="sched-1",
             ids=CountedIds(f"s{self.lives}-"),
             rng=Random(1),

@@ -246,35 +246,29 @@ class TestAnswers:
         rig.run()
         assert [one.node_id for one in worker.started] == ["n1", "n0"]
 
-    def test_an_answer_that_no_frame_can_carry_is_told_as_a_failure(
-        self, monkeypatch: pytest.MonkeyPatch, rig: Rig
-    ) -> None:
+    def test_an_answer_that_no_frame_can_carry_is_told_as_a_failure(self, rig: Rig) -> None:
         worker = called(rig)
-        send = rig.engine.gateway.send
 
-        def refuse(session_id: str, frame_type: str, payload: Any, *rest: Any) -> str:
+        def refuse(frame_type: str, payload: Any) -> None:
             if frame_type == business.NEXT_RESPONSE and payload.error is None:
                 raise Unsendable(errors.RESULT_TOO_LARGE, "too large")
-            return send(SessionId(session_id), frame_type, payload, *rest)
 
-        monkeypatch.setattr(rig.engine.gateway, "send", refuse)
+        rig.gateway.refuse = refuse
         worker.finish(1, value=7)
         assert codes(worker) == [errors.NEXT_FAILED.code]
 
     def test_an_answer_that_finds_the_queue_full_goes_out_after_the_next_ack(
-        self, monkeypatch: pytest.MonkeyPatch, rig: Rig
+        self, rig: Rig
     ) -> None:
         worker = called(rig)
-        send = rig.engine.gateway.send
         full = [True]
 
-        def refuse(session_id: str, frame_type: str, *rest: Any) -> str:
+        def refuse(frame_type: str, _: object) -> None:
             if frame_type == business.NEXT_RESPONSE and full:
                 full.clear()
                 raise QueueFull(1)
-            return send(SessionId(session_id), frame_type, *rest)
 
-        monkeypatch.setattr(rig.engine.gateway, "send", refuse)
+        rig.gateway.refuse = refuse
         worker.finish(1, value=7)
         assert answers(worker) == []
         rig.submit(make_plan(1), "run2")

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from astraflow.core.engine import engine as module
+from astraflow.core.engine import reports, sessions
 from astraflow.core.engine.engine import InputFailed, SessionFailed
-from astraflow.core.protocol import business
-from astraflow.core.protocol.open_sessions import OpenSessions
+from astraflow.core.protocol import business, open_sessions
 from tests.unit.core.engine.rig import TENANT, RawWorker, Rig
 from tests.unit.plans import make_plan
 
@@ -21,7 +20,7 @@ def fail(*_: Any) -> None:
 def test_an_engine_that_fails_at_a_frame_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
     raw = RawWorker(rig)
-    monkeypatch.setattr(module, "on_delivered", fail)
+    monkeypatch.setattr(reports, "on_resource_event", fail)
     with pytest.raises(InputFailed) as caught:
         raw.send(business.RESOURCE_EVENT, business.ResourceEvent("r", "ready"))
     assert (caught.value.tenant, caught.value.worker) == (TENANT, "w1")
@@ -31,7 +30,7 @@ def test_an_engine_that_fails_at_a_frame_names_it(monkeypatch: pytest.MonkeyPatc
 def test_an_engine_that_fails_at_anything_else_names_the_worker(
     monkeypatch: pytest.MonkeyPatch, rig: Rig, raw: RawWorker
 ) -> None:
-    monkeypatch.setattr(module, "on_heartbeat", fail)
+    monkeypatch.setattr(sessions, "MeasuredLoad", fail)
     with pytest.raises(InputFailed) as caught:
         raw.heartbeat()
     assert (caught.value.worker, caught.value.frame_id) == ("w1", None)
@@ -41,7 +40,7 @@ def test_a_session_that_fails_is_given_up_and_the_engine_goes_on(
     monkeypatch: pytest.MonkeyPatch, rig: Rig, raw: RawWorker
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(OpenSessions, "_deliver", fail)
+        patch.setattr(open_sessions, "Delivered", fail)
         with pytest.raises(SessionFailed):
             raw.send(business.RESOURCE_EVENT, business.ResourceEvent("r", "ready"))
     rig.engine.abandon(raw.conn, rig.now, rig.at)

@@ -7,7 +7,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.ids import SessionId, TaskId
-from astraflow.core.protocol import business, control, limits
+from astraflow.core.protocol import business, control, limits, open_sessions
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.duplex import NoSession
 from astraflow.core.protocol.events import (
@@ -28,7 +28,6 @@ from astraflow.core.protocol.events import (
     SessionEnded,
 )
 from astraflow.core.protocol.gateway import Gateway
-from astraflow.core.protocol.open_sessions import OpenSessions
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Unreadable
 from tests.tables import each_row
@@ -1084,19 +1083,22 @@ def test_a_session_that_failed_inside_is_given_up_with_all_that_it_was_about_to_
     monkeypatch: pytest.MonkeyPatch, door: Door, session_id: str
 ) -> None:
     other = door.enter(2, worker="w-2")
-    deliver = OpenSessions._deliver
+    told: list[Delivered] = []
 
-    def failing(self: OpenSessions, *args: Any) -> None:
-        deliver(self, *args)
-        raise RuntimeError
+    def failing(*args: Any) -> Delivered:
+        if told:
+            raise RuntimeError
+        told.append(Delivered(*args))
+        return told[0]
 
-    monkeypatch.setattr(OpenSessions, "_deliver", failing)
+    monkeypatch.setattr(open_sessions, "Delivered", failing)
+    door.feed(1, business.RESULT, result(2), seq=1, corr="task-2")
     with pytest.raises(RuntimeError):
         door.feed(1, business.RESULT, result(1), seq=0, corr="task-1")
     door.gateway.abandon(1, door.now)
     door.drain()
     door.denied(1, errors.INTERNAL)
-    assert not door.of(Delivered)
+    assert told and not door.of(Delivered)
     ended = door.last(SessionEnded)
     assert (ended.session_id, door.gateway.session_of("acme", "w-2")) == (session_id, other)
     door.gateway.abandon(1, door.now)

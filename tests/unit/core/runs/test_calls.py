@@ -63,7 +63,7 @@ from astraflow.core.runs.states import (
 )
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
-from tests.unit.plans import AT, make_plan, retrying, start, wrapped
+from tests.unit.plans import AT, TASK_ATTRIBUTES, make_plan, retrying, start, wrapped
 
 NULL = msgspec.Raw(b"null")
 ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
@@ -112,7 +112,7 @@ def assert_equal(again: RunRecord, run: RunRecord) -> None:
     assert view_run(again) == view_run(run)
     assert again.calls == run.calls
     for here, there in zip(again.tasks, run.tasks, strict=True):
-        for name in type(here).__slots__:
+        for name in TASK_ATTRIBUTES:
             assert getattr(here, name) == getattr(there, name), name
 
 

@@ -45,7 +45,7 @@ from astraflow.core.runs.states import (
 from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS, fold, replay
 from tests.tables import each_row
 from tests.unit.core.runs.examples import ERROR, FULL_FACTS, WAY_TO, about, run_in
-from tests.unit.plans import AT, accepted, make_plan, retrying, start
+from tests.unit.plans import AT, TASK_ATTRIBUTES, accepted, make_plan, retrying, start
 
 STATES = [
     one
@@ -244,7 +244,7 @@ class TestReplay:
         again.check()
         assert view_run(again) == view_run(run)
         for here, there in zip(again.tasks, run.tasks, strict=True):
-            for name in type(here).__slots__:
+            for name in TASK_ATTRIBUTES:
                 assert getattr(here, name) == getattr(there, name), name
 
     def test_a_replayed_run_goes_on_as_the_live_one_would(self) -> None:
