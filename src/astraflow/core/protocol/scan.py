@@ -38,7 +38,10 @@ _LONG_EXPONENT: Final = b"0e000"
 _BACKSLASH: Final = ord("\\")
 # The escape itself, not the letters after an escaped backslash.
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-_STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_BRACKETS: Final = bytes.maketrans(b"{}[]", b"()()")
+_FEW_PAIRS: Final = 64
+_OPENING: Final = ord("(")
+_NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 
 _ESCAPED_COLON: Final = b"\\u003"
 
@@ -181,16 +184,26 @@ def _is_utf8(text: bytes) -> bool:
 def _is_deeper_than(allowed: int, text: bytes) -> bool:
     if text.count(b"{") + text.count(b"[") <= allowed:
         return False
+    brackets = _brackets_of(text)
+    # The innermost pairs go first, a level each time, until there are so few that the rest is walked through.
+    while allowed and brackets.count(b"()") > _FEW_PAIRS:
+        brackets = brackets.replace(b"()", b"")
+        allowed -= 1
     depth = 0
-    for match in _STRING_OR_BRACKET.finditer(text):
-        mark = match[0]
-        if mark in (b"{", b"["):
-            depth += 1
-            if depth > allowed:
-                return True
-        elif mark in (b"}", b"]"):
-            depth -= 1
+    for bracket in brackets:
+        depth += 1 if bracket == _OPENING else -1
+        if depth > allowed:
+            return True
     return False
+
+
+def _brackets_of(text: bytes) -> bytes:
+    """The brackets outside of strings, round. A bracket is inside if the number of quotes before it is odd; two quotes
+    with nothing between them change that for nobody."""
+    if _BACKSLASH in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = text.translate(_BRACKETS, _NO_MARKS).replace(b'""', b"")
+    return b"".join(marks.split(b'"')[::2]) if b'"' in marks else marks
 
 
 def _problem_in_numbers(text: bytes) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astraflow.core.protocol import scan
+from astraflow.core.protocol import limits, scan
 from tests.tables import each_row
 
 LONG = "x" * 20_000
@@ -118,3 +118,42 @@ def test_escapes_end_no_string_too_early(inside: bytes) -> None:
 def test_a_string_without_an_end_is_looked_at_as_it_is() -> None:
     text = b'{"a":"' + LONG.encode()
     assert scan._brief(text) is text
+
+
+def depth_of(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(depth_of, value), default=0)
+    return 0
+
+
+AWKWARD = ("", "[[{", '"]}', "\\", '\\"[', "}\\\\", "a: b, [c]", "\u20ac{")
+
+
+@pytest.mark.parametrize("width", [1, 3, 200])
+@pytest.mark.parametrize("depth", [1, 2, 40, 62, 63, 64, 65, 100])
+def test_nesting_is_counted_outside_of_strings(depth: int, width: int) -> None:
+    """Few and many pairs, lists and objects in turn, with strings that hold brackets, quotes and backslashes."""
+    allowed = limits.MAX_DEPTH - 1
+    value: Any = list(AWKWARD)
+    for level in range(depth - 1):
+        value = (
+            {'x["': value, "y": AWKWARD[level % 8]} if level % 2 else [AWKWARD[level % 8], value]
+        )
+    around = [value, *([[], {}] * width)]
+    for whole in (value, around, [[] for _ in range(width)] + [value], {"a": around}):
+        is_deeper = depth_of(whole) > allowed
+        for text in (
+            json.dumps(whole),
+            json.dumps(whole, indent=1),
+            json.dumps(whole, ensure_ascii=False),
+        ):
+            found = scan.problem_in(text.encode(), 1)
+            assert (found is not None and "nested" in found) == is_deeper, (depth_of(whole), width)
+
+
+def test_brackets_that_do_not_match_are_left_to_the_decoder() -> None:
+    for text in (b"]" * 200, b"[" * 60 + b"}" * 300, b'"' + b"[" * 200, b"[]" * 300 + b"]]]"):
+        assert scan.problem_in(text, 1) is None
+    assert scan.problem_in(b"[" * 200, 1) is not None
