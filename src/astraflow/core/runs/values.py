@@ -132,6 +132,8 @@ def _value_in(scope: Scope, item: int, name: str) -> Any:
 
 LARGE_BYTES: Final = 16 * 1024
 """A result of so many bytes is decoded once for all tasks that read it one after the other."""
+LARGEST_BYTES: Final = 1024**2
+"""One that is larger is decoded for each: decoded, it may take thirty times as much, and it is kept until the next."""
 
 
 class _LastRead:
@@ -145,7 +147,7 @@ class _LastRead:
         self._last: tuple[msgspec.Raw | None, Any] = (None, None)
 
     def read(self, raw: msgspec.Raw) -> Any:
-        if len(raw) < LARGE_BYTES:
+        if not LARGE_BYTES <= len(raw) <= LARGEST_BYTES:
             return self._decode(raw)
         known, value = self._last
         if known is not raw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from astraflow.core.expressions.stored_value import StoredValue
 from astraflow.core.runs import values
@@ -24,8 +25,9 @@ def test_a_large_result_is_decoded_once_for_all_that_read_it_in_a_row() -> None:
     assert decoded == [LARGE, other, LARGE]
 
 
-def test_a_small_result_is_decoded_for_each() -> None:
-    raw = msgspec.Raw(b'{"value":[]}')
+@pytest.mark.parametrize("size", [0, values.LARGEST_BYTES])
+def test_a_small_result_and_one_that_would_take_much_memory_are_decoded_for_each(size: int) -> None:
+    raw = msgspec.Raw(b'{"value":["%b"]}' % (b"x" * size))
     assert values._plain.read(raw) is not values._plain.read(raw)
 
 
