@@ -45,7 +45,7 @@ async def waiting(system: System) -> list[Figure]:
     await client.close()
     return [
         Figure("scheduler, idle", idle, "MiB", 90),
-        Figure("scheduler with 100,000 waiting tasks", full, "MiB", 300),
+        Figure("scheduler with 100,000 waiting tasks", full, "MiB", 200),
         Figure("of it, a task", (full - idle) * 1024**2 / WAITING, "bytes", 2_048),
     ]
 
