@@ -79,6 +79,10 @@ def test_what_comes_early_is_kept_over_a_kill_and_counts_once(system: System) ->
     assert system.rest.get(f"runs/{run_id}/signals")["items"] == []
 
 
+def is_back(system: System) -> bool:
+    return [one["status"] for one in system.rest.get("workers")["items"]] == ["online"]
+
+
 def test_a_wait_that_began_before_a_kill_is_ended_at_its_address(system: System) -> None:
     run_id, path = start(system)
     pass_gate(system, run_id)
@@ -90,6 +94,7 @@ def test_a_wait_that_began_before_a_kill_is_ended_at_its_address(system: System)
     system.until(waits, "a run that waits for the signal")
     system.restart()
     system.until_ready()
+    system.until(lambda: is_back(system), "the worker, which may have a report to give again")
     assert send(system, path, b"plain text", **{"Content-Type": "text/plain"}).status_code == 202
     assert system.rest.finished(run_id)["outputs"] == {"paid": "plain text"}
 

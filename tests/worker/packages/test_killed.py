@@ -44,6 +44,8 @@ def start(
         [sys.executable, "-m", "tests.worker.packages.worker_program", str(folder), server.origin],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        # A limit for files would hold for that of whoever captures what is logged.
+        stderr=None if file_bytes is None else subprocess.DEVNULL,
         cwd=ROOT,
         env=env,
     )
