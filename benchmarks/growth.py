@@ -98,7 +98,7 @@ async def payloads(system: System) -> list[Figure]:
 
 
 @asynccontextmanager
-async def helper(module: str, *arguments: object) -> AsyncIterator[subprocess.Popen[str]]:
+async def own_process(module: str, *arguments: object) -> AsyncIterator[subprocess.Popen[str]]:
     """A process of the benchmark itself, ended with the block."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
     process = await asyncio.to_thread(_start, command)
@@ -127,7 +127,7 @@ async def workers(system: System) -> list[Figure]:
     found: list[Figure] = []
     costs: dict[int, Cost] = {}
     for count, slots in WORKERS.items():
-        async with helper("light_workers", system.port, count, slots) as process:
+        async with own_process("light_workers", system.port, count, slots) as process:
             await all_online(client, count)
             pids = (system.scheduler.pid, process.pid)
             await timed(client, fan_out(50))
@@ -163,7 +163,7 @@ async def _followed(system: System, worker: subprocess.Popen[str], readers: int)
     worker.send_signal(signal.SIGSTOP)
     async with client.stream() as events:
         run_id = await client.submit(fan_out(READER_NODES))
-        async with helper("readers", system.port, run_id, readers) as reading:
+        async with own_process("readers", system.port, run_id, readers) as reading:
             assert await line_of(reading) == "attached"
             worker.send_signal(signal.SIGCONT)
             ended = asyncio.gather(client.ended({run_id}, events), line_of(reading))
@@ -174,7 +174,7 @@ async def _followed(system: System, worker: subprocess.Popen[str], readers: int)
 
 async def readers(system: System) -> list[Figure]:
     costs: dict[int, list[Cost]] = {count: [] for count in READERS}
-    async with helper("light_workers", system.port, 1, 64) as worker:
+    async with own_process("light_workers", system.port, 1, 64) as worker:
         client = BenchClient(system.port)
         await all_online(client, 1)
         await timed(client, fan_out(READER_NODES))
