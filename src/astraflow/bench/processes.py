@@ -84,14 +84,16 @@ class System:
         )
 
     def stop(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            if process is not None and process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-        for process in (*self.workers, self.scheduler):
-            if process is not None:
-                process.wait(30)
-                assert process.stdout is not None
-                process.stdout.close()
+        """The workers first: they hand their results over, which they would wait for without a scheduler."""
+        for processes in (self.workers, [self.scheduler]):
+            for process in processes:
+                if process is not None and process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+            for process in processes:
+                if process is not None:
+                    process.wait(30)
+                    assert process.stdout is not None
+                    process.stdout.close()
 
     def kill_scheduler(self) -> None:
         assert self.scheduler is not None
