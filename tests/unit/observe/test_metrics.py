@@ -117,7 +117,9 @@ def test_labels_that_users_make_up_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         gauge.add(f"w{place}")
     assert gauge.value("other") == 5
     followed = Gauge("f", "says", ("tenant", "package"))
-    depths = {(tenant, f"p{place}"): 1.0 for place in range(4) for tenant in "ab"}
+    depths: dict[tuple[str, ...], float] = {
+        (tenant, f"p{place}"): 1.0 for place in range(4) for tenant in "ab"
+    }
     followed.follow(lambda: depths)
     assert len(followed.family().samples) == 5
     assert (followed.value("a", "other"), followed.value("b", "other")) == (2, 3)
