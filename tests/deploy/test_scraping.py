@@ -1,4 +1,4 @@
-"""A real Prometheus, with the configuration that is shipped, collects from a real scheduler with a token for metrics."""
+"""A real Prometheus, configured as shipped, collects from a real scheduler with a token for metrics."""
 
 from __future__ import annotations
 
