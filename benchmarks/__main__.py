@@ -1,4 +1,5 @@
 """python -m benchmarks [NAME …] [--minutes MINUTES] [--nodes NODES]
+                        [--workers N] [--tasks N] [--readers N] [--store sqlite|postgresql] [--seconds S]
 
 Prints every figure with its budget, and writes results/<name>.json beside this file. See README.md.
 """
@@ -20,6 +21,7 @@ from benchmarks import (
     growth,
     hosts,
     keys,
+    load,
     maps,
     memory,
     packages,
@@ -49,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "growth": growth.figures,
     "hosts": hosts.figures,
     "keys": keys.figures,
+    "load": load.figures,
     "maps": maps.figures,
     "memory": memory.figures,
     "packages": packages.figures,
@@ -93,9 +96,23 @@ def main() -> int:
         default=stored_growth.NODES,
         help="finished nodes in the store of growth",
     )
+    sizes = load.Sizes()
+    parser.add_argument("--workers", type=int, default=sizes.workers, help="connected in load")
+    parser.add_argument("--tasks", type=int, default=sizes.tasks, help="that wait in load")
+    parser.add_argument("--readers", type=int, default=sizes.readers, help="of events in load")
+    parser.add_argument(
+        "--store", choices=("sqlite", "postgresql"), default=sizes.store, help="under load"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=sizes.step_s, help="that a step of load may take"
+    )
     arguments = parser.parse_args()
     BENCHMARKS["soak"] = partial(soak.figures, arguments.minutes)
     BENCHMARKS["growth"] = partial(growth.figures, arguments.nodes)
+    chosen = {name: getattr(arguments, name) for name in ("workers", "tasks", "readers", "store")}
+    BENCHMARKS["load"] = partial(
+        load.figures, msgspec.structs.replace(sizes, step_s=arguments.seconds, **chosen)
+    )
     unknown = set(arguments.names) - BENCHMARKS.keys()
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -28,6 +27,7 @@ from benchmarks import keys, stored_growth
 from benchmarks.costs import Cost, cost, middle, of_cost, pids_of
 from benchmarks.figures import Figure
 from benchmarks.light_workers import all_online
+from benchmarks.own_processes import line_of, own_process
 
 ROUNDS = 3
 BARE_WIDTH, BARE_STEPS = 5_000, 100
@@ -95,30 +95,6 @@ async def payloads(system: System) -> list[Figure]:
 
 
 # -- workers and readers --------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def own_process(module: str, *arguments: object) -> AsyncIterator[subprocess.Popen[str]]:
-    """A process of the benchmark itself, ended with the block."""
-    command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
-    process = await asyncio.to_thread(_start, command)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        await asyncio.to_thread(process.wait)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _start(command: list[str]) -> subprocess.Popen[str]:
-    # Our own module, with arguments that we made.
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-async def line_of(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return (await asyncio.to_thread(process.stdout.readline)).strip()
 
 
 async def workers(system: System) -> list[Figure]:

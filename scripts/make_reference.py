@@ -81,6 +81,7 @@ def authorization_page() -> str:
         "",
         "A credential belongs to one tenant and has one role. What belongs to another tenant does",
         "not exist for it (404). An admin of the tenant `default` is an admin of the site.",
+        "A credential of role `metrics`, which only that tenant has, reads the metrics of all tenants.",
         "",
         "| action | no credential | " + " | ".join(roles) + " |",
         "| --- |" + " --- |" * (len(roles) + 1),

@@ -10,7 +10,7 @@ import pytest
 from astraflow.api.access import host_name
 from astraflow.api.app import ROUTES
 from astraflow.api.routes import Route
-from astraflow.core.security.policy import Role
+from astraflow.core.security.policy import PERSON_ROLES, Role
 from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serving
 from tests.api.scripted import token_of
 
@@ -61,6 +61,7 @@ def test_who_may_only_look_changes_nothing_and_a_worker_has_only_its_own_token()
             assert not route.access.roles, route.action
             continue
         assert route.access.allows(Role.WORKER) == (route.action in OF_WORKERS), route.action
+        assert route.access.allows(Role.METRICS) == (route.action == "GET /metrics"), route.action
         is_reading = route.method in ("GET", "HEAD") or route.action in CHANGES_NOTHING | OWN_ONLY
         assert is_reading or not route.access.allows(Role.VIEWER), route.action
         is_of_worker = route.action == "POST /api/v1/tokens/renew"
@@ -103,7 +104,7 @@ async def test_the_stream_is_refused_to_those_who_may_not_read() -> None:
     async with serving() as rig:
         for role in Role:
             answer = await rig.as_(role, "GET", "/api/v1/events?runId=nope")
-            expected = 403 if role is Role.WORKER else 404
+            expected = 404 if role in PERSON_ROLES else 403
             assert answer.status_code == expected, role
 
 
@@ -280,6 +281,6 @@ async def test_only_who_may_start_runs_sees_the_address_of_a_webhook() -> None:
         assert saved.status_code == 201, saved.text
         for role in Role:
             answer = await rig.as_(role, "GET", "/api/v1/triggers")
-            if role is not Role.WORKER:
+            if role in PERSON_ROLES:
                 [shown] = answer.json()["items"]
                 assert ("hookPath" in shown) == (role is not Role.VIEWER), role

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from astraflow.api.app import ROUTES
-from tests.api.rig import NODE_A, NODE_B, problem_of, serving
+from astraflow.core.security.policy import Role
+from tests.api.rig import LOOK_S, NODE_A, NODE_B, OTHER, TENANT, WAIT_S, problem_of, serving
+from tests.api.scripted import token_of
 from tests.api.test_packages import publish
 from tests.scheduler.packing import pack
 
 WORKERS = "/api/v1/workers"
+SLOTS = 400
+"""Of a scripted worker."""
 
 
 async def test_workers_are_listed_and_shown() -> None:
@@ -157,6 +162,59 @@ async def test_metrics_show_the_tenants_own_samples_and_those_of_none() -> None:
         assert sample.labels == {"tenant": "default", "node_type": "core.noop"}
         assert "umbrella" not in answer.text
         assert "astraflow_queue_depth" in families
+
+
+async def test_a_token_for_metrics_shows_those_of_all_tenants_and_opens_no_other_route() -> None:
+    async with serving() as rig:
+        for tenant in (TENANT, OTHER):
+            rig.metrics.dispatches.add(tenant, "core.noop")
+        made = await rig.post("/api/v1/tokens", json={"role": "metrics", "ttlSeconds": None})
+        assert made.status_code == 201, made.text
+        headers = {"authorization": f"Bearer {made.json()['token']}"}
+        text = (await rig.get("/metrics", headers=headers)).text
+        for tenant in (TENANT, OTHER):
+            assert f'cmd_dispatch_total{{node_type="core.noop",tenant="{tenant}"}}' in text
+        for route in ROUTES:
+            if route.path == "/metrics" or route.access.is_public or route.access.is_task:
+                continue
+            path = re.sub(r"{\w+}", "x", route.path)
+            answer = await rig.client.request(route.method, path, headers=headers)
+            assert answer.status_code == 403, route.action
+        # A reader of one tenant, and a token for metrics that another tenant could have got: their own only.
+        for role in (Role.VIEWER, Role.METRICS):
+            headers = {"authorization": f"Bearer {token_of(role, OTHER)}"}
+            text = (await rig.get("/metrics", headers=headers)).text
+            assert f'tenant="{OTHER}"' in text
+            assert f'tenant="{TENANT}"' not in text
+
+
+async def test_waiting_tasks_and_free_slots_are_shown_by_tenant_and_package() -> None:
+    async with serving() as rig:
+
+        async def shown() -> tuple[float, float]:
+            families = text_string_to_metric_families((await rig.get("/metrics")).text)
+            found = {one.name: one.samples for one in families}
+            depth, slots = found["astraflow_queue_depth"], found["astraflow_slots_free"]
+            for samples in (depth, slots):
+                assert [one.labels for one in samples] == [{"tenant": TENANT, "package": "core"}]
+            return depth[0].value, slots[0].value
+
+        async def until(*wanted: float) -> None:
+            async with asyncio.timeout(WAIT_S):
+                while True:
+                    if await shown() == wanted:
+                        return
+                    await asyncio.sleep(LOOK_S)
+
+        await rig.submit()  # of two tasks; without a worker its depth is what a pool is started by
+        await until(2, 0)
+        async with rig.worker() as worker:
+            tasks = [await worker.task() for _ in range(2)]
+            await until(0, SLOTS - 2)
+            for task in tasks:
+                task.succeed()
+            await until(0, SLOTS)
+        await until(0, 0)
 
 
 async def test_who_am_i() -> None:

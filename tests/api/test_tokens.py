@@ -84,6 +84,7 @@ async def test_tokens_outlive_the_scheduler_and_so_does_their_end(tmp_path: Path
         (Role.OPERATOR, {"role": "editor"}),
         (Role.EDITOR, {"role": "operator"}),
         (Role.OPERATOR, {"role": "worker"}),
+        (Role.VIEWER, {"role": "metrics"}),
         (Role.OPERATOR, {"subject": "somebody"}),
         (Role.OPERATOR, {"tenant": OTHER}),
     ],
@@ -101,6 +102,20 @@ async def test_an_admin_of_another_tenant_makes_none_for_the_site() -> None:
         problem_of(answer, 403, "E.AUTH.FORBIDDEN")
         own = await rig.post(TOKENS, json={"tenant": OTHER}, headers=headers)
         assert own.status_code == 201
+
+
+async def test_only_the_tenant_of_the_site_has_tokens_for_metrics() -> None:
+    async with serving() as rig:
+        assert (await rig.post("/api/v1/tenants", json={"tenant": OTHER})).status_code == 201
+        body = {"role": "metrics", "tenant": OTHER}
+        for headers in (bearer(token_of(Role.ADMIN)), bearer(token_of(Role.ADMIN, OTHER))):
+            answer = await rig.post(TOKENS, json=body, headers=headers)
+            problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+        made = await create(rig, role="metrics")
+        answer = await rig.post(f"{TOKENS}/renew", headers=bearer(made["token"]))
+        problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+        shown = (await listed(rig))[made["tokenId"]]
+        assert (shown["role"], shown["subject"]) == ("metrics", "admin of default")
 
 
 @pytest.mark.parametrize(

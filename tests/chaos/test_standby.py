@@ -18,6 +18,7 @@ from tests.processes.rest import TOKEN
 from tests.processes.system import System, port_of
 from tests.processes.waiting import until
 
+METRICS_TOKEN = "a token for metrics of tests"
 STANDBY = "standby: waiting for the claim held by "
 UPGRADE = (
     b"GET /ws/worker HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -33,16 +34,17 @@ def postgres() -> Iterator[PostgresProcess]:
 
 @contextmanager
 def _system(folder: Path, postgres: PostgresProcess) -> Iterator[System]:
-    system = System(folder, database_url=postgres.url)
+    settings = {"ASTRA_SCHEDULER_METRICS_TOKEN": METRICS_TOKEN}
+    system = System(folder, database_url=postgres.url, environ=settings)
     try:
         yield system
     finally:
         system.close()
 
 
-def _ask(scheduler: Process, method: str, path: str) -> httpx.Response:
+def _ask(scheduler: Process, method: str, path: str, token: str = TOKEN) -> httpx.Response:
     url = f"http://127.0.0.1:{port_of(scheduler)}{path}"
-    return httpx.request(method, url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=10)
+    return httpx.request(method, url, headers={"authorization": f"Bearer {token}"}, timeout=10)
 
 
 def _responds(scheduler: Process) -> bool:
@@ -83,6 +85,9 @@ def test_a_standby_says_that_it_waits_until_it_owns_the_store(
             assert int(answer.headers["retry-after"]) >= 1
             assert answer.headers["content-type"] == "application/problem+json"
             assert route.method == "HEAD" or STANDBY in answer.json()["detail"]
+        samples = _ask(standby, "GET", "/metrics", METRICS_TOKEN).text
+        assert "\nastraflow_ready 0.0\n" in samples
+        assert "\nastraflow_queue_depth{" not in samples, "only the owner counts what waits"
         told = _upgrade(standby)
         assert told.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 1\r\n" in told
         assert not _listening(standby)

@@ -35,6 +35,18 @@ def test_a_token_is_created_used_and_revoked(server: Up) -> None:
     assert missing.json["code"] == "E.TOKEN.NOT_FOUND"
 
 
+def test_a_token_for_metrics_reads_them_and_nothing_else(server: Up) -> None:
+    made = server.astra("tokens", "create", "--role", "metrics", "--ttl", "never")
+    assert made.code == 0, made
+    headers = {"authorization": f"Bearer {made.out.strip()}"}
+    answer = httpx.get(f"{server.url}/metrics", headers=headers)
+    assert answer.status_code == 200 and "astraflow_queue_depth" in answer.text
+    alone = {"ASTRA_SERVER": server.url, "ASTRA_TOKEN": made.out.strip()}
+    for command in (("whoami",), ("runs", "list"), ("tokens", "create")):
+        refused = server.astra(*command, **alone)
+        assert "the role of the token does not allow this: metrics" in refused.err, refused
+
+
 @pytest.mark.parametrize("ttl", ["0", "1x", "-1h", "", "1.5h", "9999999999d"])
 def test_a_lifetime_that_is_none_is_refused(server: Up, ttl: str) -> None:
     done = server.astra("tokens", "create", f"--ttl={ttl}")
@@ -51,7 +63,7 @@ def test_a_token_for_ever_says_so(server: Up) -> None:
 def test_an_unknown_role_is_refused(server: Up) -> None:
     done = server.astra("tokens", "create", "--role", "root")
     assert done.code == 2, done
-    assert "admin, operator, editor, viewer, worker" in done.err
+    assert "admin, operator, editor, viewer, worker, metrics" in done.err
 
 
 def test_users_are_created_changed_and_deleted(server: Up) -> None:
@@ -70,6 +82,7 @@ def test_users_are_created_changed_and_deleted(server: Up) -> None:
         assert column in server.astra("users", "list").out.split("\t")
     assert server.astra("users", "password", "zoe", stdin="another horse\n").code == 0
     assert server.astra("users", "role", "zoe", "worker").code == 2
+    assert server.astra("users", "role", "zoe", "metrics").code == 2
     assert server.astra("users", "create", "nobody", stdin="").code == 2
     assert server.astra("users", "delete", "zoe").code == 2  # without --yes
     assert server.astra("users", "delete", "zoe", "--yes").code == 0

@@ -128,6 +128,17 @@ def _promtool(*arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_depth_and_slots_are_shown_by_tenant_and_package() -> None:
+    shown = {
+        panel["title"]: panel["targets"] for panel in dashboard()["panels"] if "targets" in panel
+    }
+    wanted = {"Waiting by package": "astraflow_queue_depth", "Free slots": "astraflow_slots_free"}
+    for title, name in wanted.items():
+        (target,) = shown[title]
+        assert target["expr"] == f'sum by (tenant, package) ({name}{{tenant=~"$tenant"}})'
+        assert target["legendFormat"] == "{{tenant}} {{package}}"
+
+
 def test_prometheus_takes_the_configuration_and_the_rules() -> None:
     _promtool("check", "config", "--syntax-only", "prometheus.yml")
     _promtool("check", "rules", "alerts.yml")

@@ -1,4 +1,4 @@
-"""The pages about users, tokens and tenants are run here as they stand, command by command."""
+"""The pages about users, tokens, tenants and metrics are run here as they stand, command by command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.processes.command_line import Up, up
 from tests.processes.process import ROOT
 
-PAGES = {"guides/users-and-tokens.md": 9, "tenants.md": 8}
+PAGES = {"guides/users-and-tokens.md": 9, "tenants.md": 8, "observability.md": 1}
 """With the least number of commands in each."""
 PASSWORD = "correct horse battery"
 

@@ -61,7 +61,7 @@ async def serve(
     """
     clock = clock or SystemClock()
     metrics = Metrics()
-    tokens = bootstrap_tokens(token, worker_token)
+    tokens = bootstrap_tokens(token, worker_token, settings.metrics_token)
     tls = _tls_of(settings)
     spans = open_span_export(
         "astraflow-scheduler", f"{socket.gethostname()}-{os.getpid()}", settings.otlp_endpoint

@@ -14,7 +14,7 @@ from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.system import Me, Status
 from astraflow.core.errors import Unavailable
-from astraflow.core.security.policy import PUBLIC, READ, SELF
+from astraflow.core.security.policy import PUBLIC, SCRAPE, SELF, sees_all_metrics
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.service import Scheduler
 
@@ -65,11 +65,13 @@ class SystemEndpoints(Endpoints):
         check_ready(self._scheduler)
         return json_response(Status(status="ready"))
 
-    @route("GET", "/metrics", READ, "getMetrics",
-           "metrics for Prometheus: those of the token's tenant, and those of no tenant",
+    @route("GET", "/metrics", SCRAPE, "getMetrics",
+           "metrics for Prometheus: those of the token's tenant (role metrics: of all tenants), and those of no tenant",
            tag="system", replies={200: Reply("The metrics.", None, "text/plain")})  # fmt: skip
     async def metrics(self, request: Request[NoQuery]) -> AsgiApp:
-        return Response(self._services.metrics.text(request.tenant), 200, _METRICS)
+        bearer = request.bearer
+        of_one = None if sees_all_metrics(bearer.tenant, bearer.role) else bearer.tenant
+        return Response(self._services.metrics.text(of_one), 200, _METRICS)
 
     @route("GET", "/api/docs", PUBLIC, "getDocs", "this description, for people", tag="system",
            replies=_PAGE_REPLY)  # fmt: skip

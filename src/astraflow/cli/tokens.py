@@ -33,7 +33,8 @@ def create(
     role: Annotated[
         str | None,
         typer.Option(
-            help="admin, operator, editor, viewer or worker", show_default="the role of your token"
+            help="admin, operator, editor, viewer, worker or metrics",
+            show_default="the role of your token",
         ),
     ] = None,
     ttl: Annotated[

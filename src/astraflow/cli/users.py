@@ -16,7 +16,7 @@ from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import access_requests as requests
 from astraflow.client.blocking import Client
 from astraflow.core.contract.users import PersonRole, User
-from astraflow.core.security.policy import Role
+from astraflow.core.security.policy import PERSON_ROLES
 
 app = command_group("Create, list, change and delete users.")
 
@@ -27,7 +27,7 @@ Tenant = Annotated[
 
 
 def _person_role(text: str) -> PersonRole:
-    if text not in set(Role) - {Role.WORKER}:
+    if text not in PERSON_ROLES:
         raise unreadable(f"No such role: {text}", "use one of: admin, operator, editor, viewer")
     return cast("PersonRole", text)
 

@@ -38,11 +38,24 @@ def scheduler_rules(settings: SchedulerSettings) -> Iterator[str]:
             yield f"host: others could connect, but no bootstrap_token is configured: {settings.host}"
         elif len(token.reveal()) < _MIN_TOKEN_CHARS:
             yield f"bootstrap_token: others could guess it; use at least {_MIN_TOKEN_CHARS} characters"
+    yield from _metrics_token_rules(settings)
     yield from _secret_rules(settings.secret)
     yield from _tls_rules(settings)
     yield from _oidc_rules(settings)
     yield from _database_rules(settings)
     yield from _folder_rules(settings.data_dir)
+
+
+def _metrics_token_rules(settings: SchedulerSettings) -> Iterator[str]:
+    token = settings.metrics_token
+    if token is None:
+        return
+    if not token.reveal().strip():
+        yield "metrics_token: is blank; unset it to have none"
+    elif token == settings.bootstrap_token:
+        yield "metrics_token: is the bootstrap_token, which may do everything; use another one"
+    elif not settings.is_loopback and len(token.reveal()) < _MIN_TOKEN_CHARS:
+        yield f"metrics_token: others could guess it; use at least {_MIN_TOKEN_CHARS} characters"
 
 
 def _secret_rules(secret: Secret | None) -> Iterator[str]:

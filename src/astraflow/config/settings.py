@@ -73,6 +73,15 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap_token_file: Annotated[
         Path | None, _says("File with the bootstrap token, readable by its owner alone")
     ] = None
+    metrics_token: Annotated[
+        Secret | None,
+        _says(
+            "Token that reads `/metrics` with the samples of all tenants, and nothing else; also on a standby"
+        ),
+    ] = None
+    metrics_token_file: Annotated[
+        Path | None, _says("File with the token for metrics, readable by its owner alone")
+    ] = None
     secret: Annotated[
         Secret | None,
         _says(

@@ -4,7 +4,7 @@
 2. Names of the older documents are kept to the letter; what is ours begins with `astraflow_`.
 3. Labels that users can make up (node types, workers) are bounded: past `MAX_SERIES` a new one counts as `other`, so
    that a hostile workflow cannot fill the memory.
-4. A reader sees the samples of its own tenant and those that belong to none (P15).
+4. A reader sees the samples of its own tenant and those that belong to none (P15), unless it collects for the site.
 """
 
 from __future__ import annotations
@@ -108,11 +108,22 @@ class Gauge(_Series):
         self._read = read
 
     def value(self, *key: str) -> float:
-        return (self._values if self._read is None else self._read()).get(key, 0)
+        return self._present().get(key, 0)
+
+    def _present(self) -> Mapping[Labels, float]:
+        """The values now; what is read past the bound is added up."""
+        values = self._values if self._read is None else self._read()
+        if self._read is None or len(values) <= MAX_SERIES:
+            return values
+        bounded: dict[Labels, float] = {}
+        for key, value in values.items():
+            key = self._room(bounded, key)
+            bounded[key] = bounded.get(key, 0) + value
+        return bounded
 
     def family(self) -> Metric:
         family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
-        for key, value in (self._values if self._read is None else self._read()).items():
+        for key, value in self._present().items():
             family.add_metric(key, value)
         return family
 
@@ -227,7 +238,12 @@ class Metrics:
         )
         self.commit_seconds = Histogram("astraflow_commit_seconds", "time of one commit", _SECONDS)
         self.batch_facts = Histogram("astraflow_batch_facts", "facts in one commit", _SIZES)
-        self.queue_depth = Gauge("astraflow_queue_depth", "tasks that wait for a place")
+        bundle = ("tenant", "package")
+        self.queue_depth = Gauge("astraflow_queue_depth", "tasks that wait for a place", bundle)
+        self.slots_free = Gauge(
+            "astraflow_slots_free", "free slots of workers that could take a task of the package",
+            bundle,
+        )  # fmt: skip
         self.active_tasks = Gauge("astraflow_active_tasks", "tasks of runs that have not ended")
         self.task_wait = Histogram(
             "astraflow_task_wait_seconds", "ready to leased, by what was waited for", _WAITS,

@@ -40,11 +40,15 @@ from astraflow.ulids import Ulids
 FIRST_SUBJECT: Final = "bootstrap"
 
 
-def bootstrap_tokens(token: Secret | None, worker_token: Secret | None = None) -> ApiTokens:
-    """The tokens that open this scheduler: the configured one, "admin of tenant `default`", and one for workers that
-    were started with it. Both have one subject: the identity of a worker is bound to it."""
+def bootstrap_tokens(
+    token: Secret | None, worker_token: Secret | None = None, metrics_token: Secret | None = None
+) -> ApiTokens:
+    """The tokens that open this scheduler: the configured one, "admin of tenant `default`", one for workers that
+    were started with it, and the configured one for metrics. All have one subject: the identity of a worker is bound
+    to it."""
     tokens = ApiTokens()
-    for secret, role in ((worker_token, Role.WORKER), (token, Role.ADMIN)):
+    given = ((metrics_token, Role.METRICS), (worker_token, Role.WORKER), (token, Role.ADMIN))
+    for secret, role in given:
         if secret is not None:
             digest = digest_of(secret.reveal())
             tokens.put(TokenRecord(digest, SITE_TENANT, FIRST_SUBJECT, role))

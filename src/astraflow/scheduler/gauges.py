@@ -52,6 +52,7 @@ class SchedulerGauge:
         self._out: dict[_Place, tuple[_Kind, int]] = {}  # what it is of, leased at
         self._waiting: dict[_Place, tuple[str, int]] = {}  # what for, since when
         metrics.queue_depth.follow(self._queue_depth)
+        metrics.slots_free.follow(self._slots_free)
         metrics.active_tasks.follow(self._active_tasks)
         metrics.sessions.follow(self._sessions)
         metrics.connections.follow(self._connections)
@@ -151,7 +152,13 @@ class SchedulerGauge:
 
     def _queue_depth(self) -> dict[tuple[str, ...], float]:
         queries = self._queries()
-        return {(): 0.0 if queries is None else float(queries.queue_depth())}
+        depths = {} if queries is None else queries.queue_depth()
+        return {bundle: float(count) for bundle, count in depths.items()}
+
+    def _slots_free(self) -> dict[tuple[str, ...], float]:
+        queries = self._queries()
+        slots = {} if queries is None else queries.slots_free()
+        return {bundle: float(count) for bundle, count in slots.items()}
 
     def _active_tasks(self) -> dict[tuple[str, ...], float]:
         queries = self._queries()

@@ -30,8 +30,8 @@ DEFAULT_WORKER_TTL_S: Final = 24 * 3600
 MAX_FAMILY: Final = 1_000
 """Good tokens that are renewed from one: workers that were started with the same token, a few for each."""
 
-WORKER_SUBJECT: Final = "workers"
-"""The subject of a worker's token that a user makes without naming one."""
+PROGRAM_SUBJECTS: Final = {Role.WORKER: "workers", Role.METRICS: "metrics"}
+"""The subject of a program's token that a user makes without naming one: it outlives the user."""
 SITE_ADMIN_SUBJECT: Final = "site-admin"
 """The subject of a token that an admin of the site makes for another tenant without naming one."""
 
@@ -172,8 +172,8 @@ class Tokens:
             self._audit(bearer, bearer.tenant, "token.revoke", token_id)
 
     async def _user(self, terms: TokenTerms, subject: str) -> str | None:
-        """The user whom the token stands for, if the subject is one. A worker's stands for no user."""
-        if terms.role is Role.WORKER:
+        """The user whom the token stands for, if the subject is one. A program's stands for no user."""
+        if terms.role in PROGRAM_SUBJECTS:
             return None
         found = await self._store.find_user(terms.tenant, subject)
         return None if found is None else found.name
@@ -185,10 +185,12 @@ class Tokens:
         is_admin = bearer.role is Role.ADMIN
         if terms.tenant != bearer.tenant and not (is_admin and bearer.tenant == SITE_TENANT):
             raise _forbidden("only an admin of the site makes tokens of another tenant")
+        if terms.role is Role.METRICS and terms.tenant != SITE_TENANT:
+            raise _forbidden(f"only the tenant {SITE_TENANT} has tokens of role {terms.role}")
         is_home = terms.tenant == bearer.tenant
         own = bearer.subject if is_home else SITE_ADMIN_SUBJECT
-        if terms.role is Role.WORKER and not (is_home and bearer.user is None):
-            own = WORKER_SUBJECT  # it outlives the user who makes it
+        if terms.role in PROGRAM_SUBJECTS and not (is_home and bearer.user is None):
+            own = PROGRAM_SUBJECTS[terms.role]
         subject = own if terms.subject is None else terms.subject
         if subject != bearer.subject and not is_admin:
             raise _forbidden("only an admin makes tokens of another subject")

@@ -215,6 +215,33 @@ def test_a_secret_file_is_read_if_nobody_else_can() -> None:
     assert loaded.sources["bootstrap_token"] == "token"
 
 
+@each_row(
+    ("given", "problem"),
+    [
+        ({"metrics_token": " "}, "metrics_token: is blank; unset it to have none"),
+        (
+            {"metrics_token": STRONG, "bootstrap_token": STRONG},
+            "metrics_token: is the bootstrap_token, which may do everything; use another one",
+        ),
+        (
+            {"metrics_token": "short", "bootstrap_token": STRONG, "host": "0.0.0.0"},
+            "metrics_token: others could guess it; use at least 16 characters",
+        ),
+    ],
+)
+def test_a_token_for_metrics_that_is_none_is_refused(
+    given: dict[str, object], problem: str
+) -> None:
+    assert problems_of(flags=given) == (problem,)
+
+
+def test_a_token_for_metrics_may_come_from_a_file() -> None:
+    write("metrics-" + STRONG, "scrape")
+    environ = {"ASTRA_SCHEDULER_METRICS_TOKEN_FILE": "scrape"}
+    settings = load_scheduler(environ=environ, flags={"bootstrap_token": STRONG}).settings
+    assert settings.metrics_token == Secret("metrics-" + STRONG)
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o604])
 def test_a_secret_file_that_others_can_read_is_refused(mode: int) -> None:
     write(STRONG, "token", mode)

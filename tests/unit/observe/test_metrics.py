@@ -66,7 +66,8 @@ def test_a_worker_has_its_own() -> None:
 def test_what_was_never_counted_is_shown_as_nothing_or_zero() -> None:
     found = families(Metrics().text())
     assert found["cmd_dispatch"] == []
-    assert found["astraflow_queue_depth"] == [("astraflow_queue_depth", {}, 0.0)]
+    assert found["astraflow_queue_depth"] == found["astraflow_slots_free"] == []
+    assert found["astraflow_active_tasks"] == [("astraflow_active_tasks", {}, 0.0)]
 
 
 def test_a_histogram_counts_under_each_bound() -> None:
@@ -115,6 +116,14 @@ def test_labels_that_users_make_up_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         gauge.set(f"w{place}", to=place)
         gauge.add(f"w{place}")
     assert gauge.value("other") == 5
+    followed = Gauge("f", "says", ("tenant", "package"))
+    depths: dict[tuple[str, ...], float] = {
+        (tenant, f"p{place}"): 1.0 for place in range(4) for tenant in "ab"
+    }
+    followed.follow(lambda: depths)
+    assert len(followed.family().samples) == 5
+    assert (followed.value("a", "other"), followed.value("b", "other")) == (2, 3)
+    assert sum(sample.value for sample in followed.family().samples) == len(depths)
 
 
 def test_a_tenant_sees_its_own_and_what_belongs_to_none() -> None:

@@ -2216,8 +2216,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * metrics for Prometheus: those of the token's tenant, and those of no tenant
-         * @description Roles: admin, editor, operator, viewer.
+         * metrics for Prometheus: those of the token's tenant (role metrics: of all tenants), and those of no tenant
+         * @description Roles: admin, editor, metrics, operator, viewer.
          */
         get: operations["getMetrics"];
         put?: never;
@@ -5202,7 +5202,7 @@ export interface components {
          * @description What a credential may do in its tenant.
          * @enum {string}
          */
-        Role: "admin" | "editor" | "operator" | "viewer" | "worker";
+        Role: "admin" | "editor" | "metrics" | "operator" | "viewer" | "worker";
         /**
          * @description A version on its way to all workers.
          * @example {

@@ -12,6 +12,7 @@ export const operations = {
     editor: "Editor",
     viewer: "Viewer",
     worker: "Worker",
+    metrics: "Metrics",
   },
   workers: {
     drawer: "Worker",

@@ -71,6 +71,9 @@ class BlockTable:
             if not blocks:
                 del self._blocks[block.run_id]
 
+    def __iter__(self) -> Iterator[Block]:
+        return (block for blocks in self._blocks.values() for block in blocks)
+
     def of_run(self, run_id: RunId) -> list[Block]:
         return list(self._blocks.get(run_id, ()))
 
@@ -84,5 +87,4 @@ class BlockTable:
                 assert block.left > 0, "an empty block was kept"
                 assert ends <= block.start, "two blocks have tasks in common"
                 ends = block.stop
-        every = [block for blocks in self._blocks.values() for block in blocks]
-        assert self.tasks == sum(block.left for block in every)
+        assert self.tasks == sum(block.left for block in self)

@@ -29,6 +29,7 @@ import msgspec
 
 from astraflow.core.dispatch.blocks import MIN_BLOCK, BlockTable, rows_of
 from astraflow.core.dispatch.demand import Demand
+from astraflow.core.dispatch.depths import Depths
 from astraflow.core.dispatch.flows import Block, Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
 from astraflow.core.dispatch.ranking import Rank, RankNode
 from astraflow.core.ids import RunId
@@ -51,6 +52,7 @@ class ReadyQueue:
         self._entries: dict[RunId, dict[int, Entry]] = {}
         self._blocks = BlockTable()
         self._count = 0  # of entries
+        self.depths = Depths()
         self._sticky: dict[tuple[str, str], dict[tuple[RunId, int], None]] = {}
         self._next_ticket = 0
         self._now_tenant = 0.0
@@ -88,6 +90,7 @@ class ReadyQueue:
             affinity=affinity,
         )
         self._index(entry)
+        self.depths.add(demand)
         if affinity is not None and affinity.mode == "sticky":
             self._sticky.setdefault((demand.tenant, affinity.key), {})[run_id, task] = None
         if ready_at is None:
@@ -111,6 +114,7 @@ class ReadyQueue:
             lead = self._entries[run_id][start]
             block = lead.block = Block(lead, stop)
             self._blocks.add(block)
+            self.depths.add(demand, block.left)
             self._next_ticket += block.left
             run = block.line.run
             run.waiting += block.left
@@ -132,6 +136,7 @@ class ReadyQueue:
             return
         entry.is_over = True
         self._count -= 1
+        self.depths.add(entry.demand, -1)
         if not of_run:
             del self._entries[run_id]
         if entry.affinity is not None:
@@ -146,6 +151,7 @@ class ReadyQueue:
     def _left_block(self, block: Block, count: int) -> None:
         """So many tasks need no place that had no entry. That of the task before them stands for them in the line."""
         self._blocks.note_left(block, count)
+        self.depths.add(block.demand, -count)
         block.line.run.waiting -= count
         block.line.run.tenant.waiting -= count
 
@@ -156,6 +162,7 @@ class ReadyQueue:
         for entry in self._entries.pop(run_id, {}).values():
             entry.is_over = True
             self._count -= 1
+            self.depths.add(entry.demand, -1)
             if entry.affinity is not None:
                 self._unlist_sticky(entry)
 
@@ -582,6 +589,9 @@ class ReadyQueue:
         assert all(self._entries.values()), "a run without entries was kept"
         assert self._count == sum(map(len, self._entries.values()))
         self._blocks.check()
+        entries = (entry for of_run in self._entries.values() for entry in of_run.values())
+        blocks = ((block.demand, block.left) for block in self._blocks)
+        self.depths.check((*((entry.demand, 1) for entry in entries), *blocks))
 
 
 def _is_followed(entry: Entry) -> bool:

@@ -132,8 +132,15 @@ class Queries:
 
     # -- numbers ----------------------------------------------------------------------------
 
-    def queue_depth(self) -> int:
-        return len(self._view.queue)
+    def queue_depth(self) -> dict[tuple[str, str], int]:
+        """Tasks that wait for a place, by tenant and package. What is offered has a depth, too: nobody waits for it."""
+        depths = self._view.queue.depths.by_bundle()
+        return {**dict.fromkeys(self._view.workers.offered, 0), **depths}
+
+    def slots_free(self) -> dict[tuple[str, str], int]:
+        """Free slots of workers that get new tasks, by tenant and package. What is waited for has some, too: none."""
+        depths = self._view.queue.depths.by_bundle()
+        return {**dict.fromkeys(depths, 0), **self._view.workers.slots_free()}
 
     def active_tasks(self) -> int:
         return self._view.runs.tasks

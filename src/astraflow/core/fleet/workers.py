@@ -461,6 +461,19 @@ class WorkerTable:
         """The available workers that offer the package, in any version."""
         return self._available.get((tenant, package), {})
 
+    @property
+    def offered(self) -> Collection[tuple[str, str]]:
+        """The packages, each with its tenant, that some worker offers or has offered."""
+        return self._available.keys()
+
+    def slots_free(self) -> dict[tuple[str, str], int]:
+        """The free slots of the available workers, for each package in `offered`. A slot counts for every package of
+        its worker."""
+        return {
+            bundle: sum(one.offer.max_parallel - one.used for one in listed.values())
+            for bundle, listed in self._available.items()
+        }
+
     def offering(self, tenant: str, package: str) -> Iterable[WorkerEntry]:
         """The workers that offer the package, in any version, whether they are there or not."""
         return self._offering.get((tenant, package), {}).values()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from astraflow.core.security.policy import Role
+from astraflow.core.security.policy import PERSON_ROLES, Role
 from astraflow.core.security.tokens import LEEWAY_S
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 FLOW_TTL_S: Final = 600
 """How long somebody may take at the issuer."""
 USER_PREFIX: Final = "oidc-"
-PERSON_ROLES: Final = frozenset(Role) - {Role.WORKER}
 _DEFAULT_TENANT: Final = "default"
 _PLAIN_SUBJECT: Final = re.compile(r"(?!sha256-)[a-z0-9._@-]{1,100}")
 _MAX_SUBJECT_CHARS: Final = 255

@@ -7,6 +7,8 @@
 3. People have admin, operator, editor or viewer. A worker's credential may open a session, say whose it is and renew
    itself, and nothing else. An admin's token may open a session too, so that one bootstrap token is enough for a first
    worker.
+4. A credential of role metrics reads the metrics of all tenants, and nothing else: what collects them belongs to no
+   tenant, and must not be able to do what an admin of the site can. Only the tenant of the site has such credentials.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ class Role(enum.StrEnum):
     EDITOR = "editor"
     VIEWER = "viewer"
     WORKER = "worker"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class Access:
 SITE_TENANT: Final = "default"
 """The tenant whose admins are those of the whole site."""
 
+PERSON_ROLES: Final = frozenset(Role) - {Role.WORKER, Role.METRICS}
+"""What a user may have. The others are for programs alone."""
+
 _ADMIN: Final = frozenset({Role.ADMIN})
 _OPERATE: Final = _ADMIN | {Role.OPERATOR}
 _EDIT: Final = _ADMIN | {Role.EDITOR}
@@ -66,8 +72,10 @@ SITE: Final = Access(_ADMIN, is_site=True)
 """An admin of the site: of the tenant `SITE_TENANT`."""
 OWN: Final = Access(_READ)
 """What belongs to whoever asks: everybody but a worker has such things."""
-SELF: Final = Access(frozenset(Role))
-"""Every credential, about itself."""
+SELF: Final = Access(frozenset(Role) - {Role.METRICS})
+"""Every credential, about itself; one that collects metrics has nothing to ask."""
+SCRAPE: Final = Access(_READ | {Role.METRICS})
+"""Who may read metrics: those of the own tenant, or of all (`sees_all_metrics`)."""
 RENEW: Final = Access(frozenset({Role.WORKER}))
 """A worker renews its own token."""
 TASK: Final = Access(frozenset(), is_task=True)
@@ -82,9 +90,15 @@ _GRANTS: Final = {
     Role.EDITOR: frozenset({Role.EDITOR, Role.VIEWER}),
     Role.VIEWER: frozenset({Role.VIEWER}),
     Role.WORKER: frozenset[Role](),
+    Role.METRICS: frozenset[Role](),
 }
 
 
 def grants_of(role: Role) -> frozenset[Role]:
     """The roles that a credential of this role may hand on: those that may do no more than it."""
     return _GRANTS[role]
+
+
+def sees_all_metrics(tenant: str, role: Role) -> bool:
+    """Whether a credential reads the metrics of all tenants, and not those of its own only."""
+    return role is Role.METRICS and tenant == SITE_TENANT

@@ -17,7 +17,8 @@ EXPECTED = {
     "SIGNED": set(),
     "SITE": {R.ADMIN},
     "OWN": {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER},
-    "SELF": set(R),
+    "SELF": set(R) - {R.METRICS},
+    "SCRAPE": {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER, R.METRICS},
     "RENEW": {R.WORKER},
     "PUBLIC": set(R),
     "TASK": set(),
@@ -49,4 +50,16 @@ def test_nobody_hands_on_more_than_they_have() -> None:
             of_people = [access for access in routes if access != policy.RENEW]
             assert all(access.allows(role) for access in of_people if access.allows(granted))
     assert [role for role in Role if Role.WORKER in policy.grants_of(role)] == [Role.ADMIN]
-    assert policy.grants_of(Role.WORKER) == frozenset()
+    assert [role for role in Role if Role.METRICS in policy.grants_of(role)] == [Role.ADMIN]
+    for role in (Role.WORKER, Role.METRICS):
+        assert policy.grants_of(role) == frozenset()
+
+
+def test_only_a_metrics_credential_of_the_site_sees_the_metrics_of_all_tenants() -> None:
+    seeing = [
+        (tenant, role)
+        for tenant in (policy.SITE_TENANT, "acme")
+        for role in Role
+        if policy.sees_all_metrics(tenant, role)
+    ]
+    assert seeing == [(policy.SITE_TENANT, Role.METRICS)]

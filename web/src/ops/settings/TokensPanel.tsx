@@ -16,7 +16,7 @@ type Token = components["schemas"]["Token"];
 type Role = components["schemas"]["Role"];
 
 const words = texts.operations.tokens;
-const ROLES = ["viewer", "editor", "operator", "admin", "worker"] as const satisfies Role[];
+const ROLES = ["viewer", "editor", "operator", "admin", "worker", "metrics"] as const satisfies Role[];
 const LIFETIMES = [
   { value: "43200", label: words.lifetimes.hours12 },
   { value: "2592000", label: words.lifetimes.days30 },

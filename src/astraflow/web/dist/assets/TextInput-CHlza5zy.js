@@ -1,0 +1,1 @@
+import{c as e,r as t}from"./texts-5-B2_9PU.js";import{t as n}from"./jsx-runtime-COQnYV8f.js";import{t as r}from"./InputBase-DBd8dOF0.js";var i=n(),a=t(t=>{let n=e([`Input`,`InputWrapper`,`TextInput`],null,t);return(0,i.jsx)(r,{component:`input`,...n,__staticSelector:`TextInput`})});a.classes=r.classes,a.displayName=`@mantine/core/TextInput`;export{a as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./texts-DpiQX5g8.js";function t(t){let{tab:n}=t;return typeof n==`string`&&Object.hasOwn(e.operations.settings.tabs,n)?{tab:n}:{}}export{t};

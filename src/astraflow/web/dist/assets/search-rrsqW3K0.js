@@ -1,0 +1,1 @@
+import{t as e}from"./texts-5-B2_9PU.js";function t(t){let{tab:n}=t;return typeof n==`string`&&Object.hasOwn(e.operations.settings.tabs,n)?{tab:n}:{}}export{t};
