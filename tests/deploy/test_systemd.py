@@ -110,9 +110,7 @@ def test_the_data_folder_is_one_that_the_unit_may_write(unit: str) -> None:
     assert unknown_settings(given) == []
 
 
-@pytest.mark.parametrize(
-    ("unit", "file"), [(SCHEDULER, "scheduler.env"), (WORKER, "worker.env")]
-)
+@pytest.mark.parametrize(("unit", "file"), [(SCHEDULER, "scheduler.env"), (WORKER, "worker.env")])
 def test_the_environment_file_that_a_unit_reads_is_shipped(unit: str, file: str) -> None:
     assert values(unit, "EnvironmentFile")[0] == f"/etc/astraflow/{file}"
     with_comments = env_file(FOLDER / file, with_comments=True)
