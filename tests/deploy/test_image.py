@@ -119,7 +119,7 @@ def test_what_is_sent_to_the_build_makes_a_whole_wheel(tmp_path: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
     assert {
         "astraflow/cli/main.py",
-        "astraflow/observe/service_manager.py",
+        "astraflow/observe/service_notification.py",
         "astraflow/web/dist/index.html",
         "astraflow/shipped/core/manifest.json",
         "astraflow/shipped/examples/hello.json",

@@ -24,7 +24,7 @@ from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
-from astraflow.observe.service_manager import ServiceManager, reporting
+from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
 from astraflow.scheduler.assembly import assemble, bootstrap_tokens
 from astraflow.scheduler.service import Scheduler

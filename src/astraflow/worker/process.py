@@ -32,7 +32,7 @@ from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.observe.service_manager import ServiceManager, reporting
+from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from astraflow.observe.service_manager import ServiceManager, reporting
+from astraflow.observe.service_notification import ServiceManager, reporting
 
 
 @contextmanager
