@@ -13,6 +13,7 @@ import pytest
 from astraflow.config import SchedulerSettings, WorkerSettings, load_scheduler, load_worker
 from astraflow.worker.process import DRAIN_OVERRUN_S
 from tests.deploy.product import env_file, takes, unknown_settings
+from tests.processes.command_line import astra
 from tests.processes.process import ROOT
 
 FOLDER = ROOT / "deploy/systemd"
@@ -83,6 +84,15 @@ def test_a_unit_is_hardened_and_stops_as_the_product_does(unit: str) -> None:
     assert value(unit, "CapabilityBoundingSet") == ""
     assert (value(unit, "Type"), value(unit, "KillMode")) == ("notify", "mixed")
     assert value(unit, "User") not in ("", "root")
+
+
+def test_a_unit_with_wrong_settings_is_not_started_again_and_again(tmp_path: Path) -> None:
+    refused = {
+        SCHEDULER: astra("server", cwd=tmp_path, ASTRA_SCHEDULER_PRT="80"),
+        WORKER: astra("worker", cwd=tmp_path, ASTRA_WORKER_NAM="otter"),
+    }
+    for unit, done in refused.items():
+        assert str(done.code) == value(unit, "RestartPreventExitStatus"), done.err
 
 
 def test_a_worker_has_time_to_drain() -> None:
