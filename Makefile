@@ -23,7 +23,7 @@ WEB_DIST := src/astraflow/web/dist
 COMPILED := build/compiled
 IN_COMPILED := PYTHONPATH=$(CURDIR)/$(COMPILED)/site PYTHONHASHSEED=0
 
-.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench compiled client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool compiler
+.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench compiled client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool deploy-tools compiler
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -46,7 +46,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml
 run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
 	$(BIN)/astra up --port $(PORT)
 
-test: setup chromium promtool compiler clients-if-changed check typescript web-check coverage sim shells compiled ## everything that CI runs
+test: setup chromium promtool deploy-tools compiler clients-if-changed check typescript web-check coverage sim shells compiled ## everything that CI runs
 	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 chromium: ## a Chromium for the browser tests: the one that is there, else the package manager's
@@ -67,6 +67,15 @@ promtool: ## Prometheus' own checker of rules: the one that is there, else the p
 	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends prometheus >/dev/null; \
 	else \
 	  echo "the tests of the alert rules need promtool: install Prometheus" >&2; exit 1; \
+	fi
+
+deploy-tools: ## haproxy and systemd-analyze, for the tests of deploy/: those that are there, else the package manager's
+	@PATH="$$PATH:/usr/sbin"; command -v haproxy >/dev/null && command -v systemd-analyze >/dev/null && exit 0; \
+	as_root=; test "$$(id -u)" = 0 || as_root="sudo -n"; \
+	if command -v apt-get >/dev/null; then \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends haproxy systemd >/dev/null; \
+	else \
+	  echo "the tests of deploy/ need haproxy and systemd-analyze: install them" >&2; exit 1; \
 	fi
 
 compiler: setup ## a C compiler and the headers of Python: those that are there, else the package manager's

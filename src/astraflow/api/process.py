@@ -24,6 +24,7 @@ from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
+from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
 from astraflow.scheduler.assembly import assemble, bootstrap_tokens
 from astraflow.scheduler.service import Scheduler
@@ -60,6 +61,7 @@ async def serve(
         StoreError: the store cannot be used.
     """
     clock = clock or SystemClock()
+    manager = ServiceManager.take_from(os.environ)
     metrics = Metrics()
     tokens = bootstrap_tokens(token, worker_token, settings.metrics_token)
     tls = _tls_of(settings)
@@ -85,12 +87,13 @@ async def serve(
     server = _Server(config)
     watching = None if tls is None else asyncio.create_task(tls.watch())
     try:
-        if stop is not None:
-            await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
-            return
-        stop = asyncio.Event()
-        with _stopping(stop):
-            await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
+        async with reporting(manager, scheduler.status):
+            if stop is not None:
+                await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
+                return
+            stop = asyncio.Event()
+            with _stopping(stop, manager):
+                await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
     finally:
         if watching is not None:
             watching.cancel()
@@ -157,10 +160,15 @@ async def _comes_first(
 
 
 @contextlib.contextmanager
-def _stopping(stop: asyncio.Event) -> Iterator[None]:
+def _stopping(stop: asyncio.Event, manager: ServiceManager) -> Iterator[None]:
     loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        manager.stopping()
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:

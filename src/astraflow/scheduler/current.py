@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _CHANGES: Final = {"pkg.publish": "published", "pkg.yank": "yanked", "pkg.unyank": "unyanked"}
 """What events call that which the audit has a word for."""
+_STARTING: Final = "starting"
 
 
 class Current:
@@ -33,7 +34,7 @@ class Current:
 
     def __init__(self) -> None:
         self._serving: Serving | None = None
-        self._problem = "starting"
+        self._problem = _STARTING
 
     def begin(self, serving: Serving) -> None:
         self._serving = serving
@@ -50,6 +51,11 @@ class Current:
     def problem(self) -> str | None:
         """Why it is not ready."""
         return self._problem if self._serving is None else self._serving.problem()
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it has neither served nor found out why it cannot."""
+        return self._serving is None and self._problem == _STARTING
 
     @property
     def is_serving(self) -> bool:

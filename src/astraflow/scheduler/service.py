@@ -139,6 +139,10 @@ class Scheduler:
         """Why it is not ready."""
         return self._current.problem()
 
+    def status(self) -> str | None:
+        """What it does, for people; None while it starts."""
+        return None if self._current.is_starting else self.problem() or "serving"
+
     async def usage(self) -> tuple[str, Usage]:
         """The kind of its store, and what that holds."""
         kind = type(self._store).__name__.removesuffix("Store").lower()

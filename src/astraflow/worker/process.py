@@ -32,6 +32,7 @@ from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
+from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
@@ -76,6 +77,7 @@ class Surroundings(NamedTuple):
     renews_token: bool = True
     transport: httpx.AsyncBaseTransport | None = None
     """What files are sent and fetched with in place of connections."""
+    manager: ServiceManager = ServiceManager()
 
 
 async def run_attached_worker(
@@ -111,12 +113,17 @@ async def run_worker(
         Refused: the settings cannot be used.
     """
 
+    manager = ServiceManager.take_from(os.environ)
+
     @contextmanager
     def control(runner: AgentRunner) -> Iterator[None]:
-        with _signals(runner, float(settings.drain_timeout_seconds)), _parent(runner, parent):
+        drain_s = float(settings.drain_timeout_seconds)
+        with _signals(runner, drain_s, manager), _parent(runner, parent):
             yield
 
-    surroundings = Surroundings(lambda tls: connecting(tls.for_connection), control)
+    surroundings = Surroundings(
+        lambda tls: connecting(tls.for_connection), control, manager=manager
+    )
     return await _open(settings, clock or SystemClock(), surroundings)
 
 
@@ -211,7 +218,10 @@ async def _work(
     watch_attempts(metrics, attempts, pool)
     watch_resources(metrics, resources.metrics)
     try:
-        async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
+        async with (
+            serve_metrics(metrics, settings.metrics_host, settings.metrics_port),
+            reporting(surroundings.manager, lambda: _status(attempts)),
+        ):
             with surroundings.control(runner):
                 ended = await _keep(runner, fetcher, installer, resources, renewal)
     finally:
@@ -219,6 +229,13 @@ async def _work(
         if spans is not None:
             await asyncio.to_thread(spans.close)
     return ended.code
+
+
+def _status(attempts: HeldAttempts) -> str:
+    """What it does, for people."""
+    count = len(attempts.working())
+    doing = "draining" if attempts.is_draining else "working"
+    return f"{doing}: {count} attempt{'' if count == 1 else 's'}"
 
 
 def _pool_settings(
@@ -352,7 +369,7 @@ def _session(
 
 
 @contextmanager
-def _signals(runner: AgentRunner, drain_s: float) -> Iterator[None]:
+def _signals(runner: AgentRunner, drain_s: float, manager: ServiceManager) -> Iterator[None]:
     """Drain on the first SIGTERM or SIGINT of this process, and end on the second."""
     loop = asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
@@ -362,6 +379,7 @@ def _signals(runner: AgentRunner, drain_s: float) -> Iterator[None]:
             runner.end(1, "second signal")
             return
         _log.info("draining, timeout %g s", drain_s)
+        manager.stopping()
         runner.drain(drain_s)
         overrun = drain_s + DRAIN_OVERRUN_S
         timers.append(loop.call_later(overrun, runner.end, 1, "drain timeout"))
