@@ -13,7 +13,12 @@ from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
 from astraflow.store.retention import Usage
-from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, file_errors
+from astraflow.store.sqlite_file import (
+    APPLICATION_ID,
+    connect_reader,
+    file_errors,
+    is_readable,
+)
 from astraflow.store.statements import load_migrations, statements_of
 
 MAX_PROBLEMS: Final = 100
@@ -31,7 +36,7 @@ def inspect_file(path: Path) -> Condition:
         (version,) = connection.execute(statements["schema_version"].text).fetchone()
         _, software = connection.execute(statements["schema_writer"].text).fetchone() or (0, "")
         usage = None
-        if version == newest:
+        if version == newest or (version > newest and is_readable(connection, statements, newest)):
             usage = Usage(*connection.execute(statements["usage"].text).fetchone())
     return Condition(version, newest, software, usage)
 

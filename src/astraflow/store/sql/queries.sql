@@ -6,6 +6,13 @@ INSERT INTO migrations (version, name, software) VALUES (:version, :name, :softw
 -- name: schema_writer
 SELECT version, software FROM migrations ORDER BY version DESC LIMIT 1
 
+-- name: record_readable
+UPDATE migrations SET readable_by = :readable_by WHERE version = :version
+
+-- name: count_unreadable
+-- Migrations beyond a schema that its software cannot work with.
+SELECT count(*) FROM migrations WHERE version > :version AND coalesce(readable_by, version) > :version
+
 -- name: owner
 SELECT owner FROM shards WHERE shard = :shard
 
