@@ -32,7 +32,7 @@ def inspect_file(path: Path) -> Condition:
     """
     statements = statements_of("sqlite")
     newest = len(load_migrations("sqlite"))
-    with _reading(path) as connection:
+    with reading_file(path) as connection:
         (version,) = connection.execute(statements["schema_version"].text).fetchone()
         _, software = connection.execute(statements["schema_writer"].text).fetchone() or (0, "")
         usage = None
@@ -48,7 +48,7 @@ def check_file(path: Path) -> list[str]:
         StoreError: as `inspect_file`.
     """
     statements = statements_of("sqlite")
-    with _reading(path) as connection:
+    with reading_file(path) as connection:
         damage = [
             said for (said,) in connection.execute(statements["check_pages"].text) if said != "ok"
         ]
@@ -62,7 +62,8 @@ def check_file(path: Path) -> list[str]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading_file(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads a file of ours. Raises: StoreError."""
     if not path.is_file():
         raise StoreError(errors.STORE_READ_ONLY, f"there is no store yet: {path}")
     statements = statements_of("sqlite")

@@ -13,6 +13,12 @@ UPDATE migrations SET readable_by = :readable_by WHERE version = :version
 -- Migrations beyond a schema that its software cannot work with.
 SELECT count(*) FROM migrations WHERE version > :version AND coalesce(readable_by, version) > :version
 
+-- name: all_epochs
+SELECT shard, epoch FROM shards
+
+-- name: raise_attempt_floors
+UPDATE runs SET attempt_floor = :floor WHERE status IN ({ACTIVE_RUNS})
+
 -- name: owner
 SELECT owner FROM shards WHERE shard = :shard
 
