@@ -55,7 +55,8 @@ def backup(
     """Write the store into a file. Works while a scheduler is running, and does not hold it up.
 
     Secrets are in the backup as they are in the store: encrypted with the master key, which is not in the backup. Keep
-    the master key, the settings and the files `secret` and `token` of the data directory apart from it.
+    the master key (`secrets.key` in the data directory, unless settings name another), the files `secret` and `token`
+    and the settings apart from it.
     """
     settings = settings_of(data_dir, database_url, config)
     if file.exists():

@@ -108,6 +108,7 @@ def dialect_of(url: str) -> Dialect:
 async def write_tables(source: Source, writer: BackupWriter, progress: Progress) -> None:
     """The rows of every table of the snapshot."""
     for name, columns in source.tables.items():
+        progress(name, 0)
         with writer.table(name, columns) as out:
             async for rows in source.rows(name, columns):
                 for row in rows:
