@@ -20,7 +20,7 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.blob_backup import check_place, restore_blobs, write_blobs
 from astraflow.scheduler.blobs import Blobs, open_blobs
 from astraflow.store.backup import (
-    Restored,
+    RestoreNote,
     check_schema,
     manifest_of,
     open_source,
@@ -28,7 +28,7 @@ from astraflow.store.backup import (
     restore_tables,
     write_tables,
 )
-from astraflow.store.backup_file import BackupReader, Manifest, reading, writing
+from astraflow.store.backup_file import BackupManifest, BackupReader, reading, writing
 
 SHOW_EVERY_S: Final = 0.2
 
@@ -65,7 +65,7 @@ def backup(
         with_blobs = not (settings.blobs_url or "").startswith("s3://")
     blobs = open_blobs(settings.blobs_url, settings.data_dir) if with_blobs else None
     with _Progress("Backing up") as progress:
-        manifest: Manifest = run_loop(_backup(settings, file, blobs, progress))
+        manifest: BackupManifest = run_loop(_backup(settings, file, blobs, progress))
     size = file.stat().st_size
     said = f"Wrote {file}: {_contents(manifest)}, {size:,} bytes"
     answer({**_shown(file, manifest), "fileBytes": size}, said, as_json)
@@ -73,7 +73,7 @@ def backup(
 
 async def _backup(
     settings: SchedulerSettings, file: Path, blobs: Blobs | None, progress: _Progress
-) -> Manifest:
+) -> BackupManifest:
     with writing(file) as writer:
         async with open_source(settings.store_url) as source:
             taken_at = SystemClock().wall_ms()
@@ -115,7 +115,7 @@ def restore(
         with _Progress("Restoring") as progress:
             progress("verifying the file", 0)
             reader.verify()
-            restored: Restored = run_loop(
+            restored: RestoreNote = run_loop(
                 _restore(settings, reader, blobs, replace=replace, progress=progress)
             )
     said = f"Restored {_contents(reader.manifest)} into {shown_store(settings)}"
@@ -133,7 +133,7 @@ async def _restore(
     *,
     replace: bool,
     progress: _Progress,
-) -> Restored:
+) -> RestoreNote:
     async with open_target(settings.store_url, replace=replace) as target:
         if blobs is not None:
             # First: a store refers to its blobs. Those of a restore that fails are removed by the next scheduler.
@@ -151,7 +151,7 @@ def verify(file: File, as_json: AsJson = False) -> None:
     answer(_shown(file, reader.manifest), f"ok: {file}: {_contents(reader.manifest)}", as_json)
 
 
-def _shown(file: Path, manifest: Manifest) -> dict[str, Any]:
+def _shown(file: Path, manifest: BackupManifest) -> dict[str, Any]:
     return {
         "file": str(file),
         "takenAt": iso(manifest.taken_at),
@@ -165,7 +165,7 @@ def _shown(file: Path, manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _contents(manifest: Manifest) -> str:
+def _contents(manifest: BackupManifest) -> str:
     runs = sum(table.rows for table in manifest.tables if table.name == "runs")
     blobs = f"{len(manifest.blobs):,} blobs" if manifest.has_blobs else "no blobs"
     return f"{runs:,} runs, {manifest.rows:,} rows, {blobs}"

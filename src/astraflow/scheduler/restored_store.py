@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.store.backup import RESTORED, Restored
+from astraflow.store.backup import RESTORED, RestoreNote
 
 if TYPE_CHECKING:
     from astraflow.scheduler.current import Current
@@ -37,7 +37,7 @@ async def wait_after_restore(parts: Parts, claim: Claim, current: Current) -> No
     note = await parts.store.find_site(RESTORED)
     if not note:
         return
-    restored = msgspec.json.decode(note, type=Restored)
+    restored = msgspec.json.decode(note, type=RestoreNote)
     wait_s = parts.engine.lease_ttl_s
     problem = (
         f"restored from a backup: waiting {wait_s:g} s until no worker runs what it was given since"

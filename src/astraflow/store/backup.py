@@ -17,10 +17,10 @@ from astraflow.core import errors
 from astraflow.store.backup_file import (
     FORMAT,
     PRODUCT,
+    BackupManifest,
     BackupReader,
     BackupWriter,
-    Manifest,
-    Snapshot,
+    StoreSnapshot,
 )
 from astraflow.store.statements import Dialect, load_migrations
 
@@ -38,7 +38,7 @@ Progress = Callable[[str, int], None]
 class Source(Protocol):
     """A snapshot of a store, for as long as it is open."""
 
-    snapshot: Snapshot
+    snapshot: StoreSnapshot
     tables: dict[str, list[str]]
     """The columns of each table."""
 
@@ -63,7 +63,7 @@ class Target(Protocol):
         """Bring the schema forward, and write what a restored store begins with."""
 
 
-class Restored(msgspec.Struct, frozen=True, rename="camel"):
+class RestoreNote(msgspec.Struct, frozen=True, rename="camel"):
     """What the first scheduler after a restore is told."""
 
     restored_at: int
@@ -117,9 +117,9 @@ async def write_tables(source: Source, writer: BackupWriter, progress: Progress)
 
 
 def manifest_of(
-    snapshot: Snapshot, writer: BackupWriter, taken_at: int, *, has_blobs: bool
-) -> Manifest:
-    return Manifest(
+    snapshot: StoreSnapshot, writer: BackupWriter, taken_at: int, *, has_blobs: bool
+) -> BackupManifest:
+    return BackupManifest(
         product=PRODUCT,
         format=FORMAT,
         schema_version=snapshot.schema_version,
@@ -147,7 +147,7 @@ def check_schema(reader: BackupReader) -> None:
 
 async def restore_tables(
     reader: BackupReader, target: Target, now_ms: int, progress: Progress
-) -> Restored:
+) -> RestoreNote:
     """Fill the target with the rows of a backup that was verified.
 
     Raises:
@@ -171,7 +171,7 @@ async def restore_tables(
             done += len(rows)
             progress(name, done)
     known = max((target.first_epoch, *manifest.epochs.values()))
-    restored = Restored(now_ms, manifest.taken_at, max(now_ms, known + EPOCH_GAP))
+    restored = RestoreNote(now_ms, manifest.taken_at, max(now_ms, known + EPOCH_GAP))
     note = msgspec.json.encode(restored).decode()
     await target.finish(manifest.sequences, restored.first_epoch, note)
     return restored

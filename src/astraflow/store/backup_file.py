@@ -59,7 +59,7 @@ class BlobPart(msgspec.Struct, frozen=True, rename="camel"):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, rename="camel"):
+class BackupManifest(msgspec.Struct, frozen=True, rename="camel"):
     """What a backup holds. Times are wall-clock milliseconds."""
 
     product: str
@@ -82,7 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         return sum(table.rows for table in self.tables)
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class StoreSnapshot(msgspec.Struct, frozen=True):
     """What a manifest says of the store as a whole, before its rows are read."""
 
     store: str
@@ -108,9 +108,9 @@ class BackupWriter:
         self.blobs: list[BlobPart] = []
 
     @contextmanager
-    def table(self, name: str, columns: Sequence[str]) -> Iterator[RowWriter]:
+    def table(self, name: str, columns: Sequence[str]) -> Iterator[TableWriter]:
         with self._zip.open(f"tables/{name}.rows", "w", force_zip64=True) as out:
-            rows = RowWriter(out)
+            rows = TableWriter(out)
             yield rows
             rows.flush()
         self.tables.append(TablePart(name, list(columns), rows.count, rows.size, rows.digest()))
@@ -126,7 +126,7 @@ class BackupWriter:
             yield content
         self.blobs.append(BlobPart(key, content.size, content.digest()))
 
-    def close(self, manifest: Manifest) -> None:
+    def close(self, manifest: BackupManifest) -> None:
         self._zip.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
         self._zip.close()
 
@@ -148,7 +148,7 @@ class HashedOut:
         return self._hash.hexdigest()
 
 
-class RowWriter:
+class TableWriter:
     """Rows on their way into the archive, gathered into pieces."""
 
     def __init__(self, out: IO[bytes]) -> None:
@@ -279,7 +279,7 @@ class BackupReader:
             for _ in self.blob(blob):
                 pass
 
-    def _read_manifest(self) -> Manifest:
+    def _read_manifest(self) -> BackupManifest:
         with self._entry(MANIFEST, "the manifest") as entry:
             text = entry.read(MAX_MANIFEST_BYTES)
         try:
@@ -295,7 +295,7 @@ class BackupReader:
                 f"this version reads up to {FORMAT}: {self.path}",
             )
         try:
-            return msgspec.json.decode(text, type=Manifest)
+            return msgspec.json.decode(text, type=BackupManifest)
         except msgspec.DecodeError as error:
             raise invalid(self.path, f"the manifest is damaged: {error}") from error
 

@@ -12,7 +12,7 @@ from typing import Any
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.backup import LEFT_OUT
-from astraflow.store.backup_file import PIECE_BYTES, Snapshot
+from astraflow.store.backup_file import PIECE_BYTES, StoreSnapshot
 from astraflow.store.postgres_connection import (
     SETTINGS,
     Connection,
@@ -46,7 +46,7 @@ class PostgresSource:
         ((version, software),) = await fetch(texts["schema_writer"].text)
         epochs = {shard: epoch for shard, epoch in await fetch(texts["all_epochs"].text)}
         sequences = {table: last for table, _, last in await fetch(texts["numbered_tables"].text)}
-        self.snapshot = Snapshot("postgres", version, software, epochs, sequences)
+        self.snapshot = StoreSnapshot("postgres", version, software, epochs, sequences)
         for (name,) in await fetch(texts["all_tables"].text):
             if name not in LEFT_OUT:
                 found = await fetch(texts["columns_of_table"].text, name)

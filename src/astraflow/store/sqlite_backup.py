@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from astraflow.store.backup import LEFT_OUT
-from astraflow.store.backup_file import Snapshot
+from astraflow.store.backup_file import StoreSnapshot
 from astraflow.store.sqlite_file import file_errors
 from astraflow.store.sqlite_inspection import reading_file
 from astraflow.store.statements import Statements, statements_of
@@ -31,7 +31,7 @@ class SqliteSource:
         _, software = connection.execute(statements["schema_writer"].text).fetchone() or (0, "")
         epochs = dict(connection.execute(statements["all_epochs"].text).fetchall())
         sequences = dict(connection.execute(statements["all_sequences"].text).fetchall())
-        self.snapshot = Snapshot("sqlite", version, software, epochs, sequences)
+        self.snapshot = StoreSnapshot("sqlite", version, software, epochs, sequences)
         self.tables = {
             name: columns_of(connection, statements, name)
             for (name,) in connection.execute(statements["all_tables"].text).fetchall()

@@ -16,7 +16,7 @@ from astraflow.core.errors import Refused, StoreError
 from astraflow.store.backup import (
     EPOCH_GAP,
     RESTORED,
-    Restored,
+    RestoreNote,
     check_schema,
     manifest_of,
     open_source,
@@ -24,7 +24,7 @@ from astraflow.store.backup import (
     restore_tables,
     write_tables,
 )
-from astraflow.store.backup_file import MANIFEST, Manifest, reading, writing
+from astraflow.store.backup_file import MANIFEST, BackupManifest, reading, writing
 from astraflow.store.rows import AffinityRow, RolloutRow, TenantRow
 from tests.conformance.store.backends import Backend, PostgresBackend, SqliteBackend
 from tests.conformance.store.samples import (
@@ -101,7 +101,7 @@ async def fill(place: Backend) -> None:
         await desk.store.release(claim)
 
 
-async def back_up(place: Backend, file: Path) -> Manifest:
+async def back_up(place: Backend, file: Path) -> BackupManifest:
     with writing(file) as writer:
         async with open_source(url_of(place)) as opened:
             await write_tables(opened, writer, quiet)
@@ -112,7 +112,7 @@ async def back_up(place: Backend, file: Path) -> Manifest:
     return manifest
 
 
-async def restore(file: Path, place: Backend, *, replace: bool = False) -> Restored:
+async def restore(file: Path, place: Backend, *, replace: bool = False) -> RestoreNote:
     with reading(file) as reader:
         check_schema(reader)
         reader.verify()
@@ -158,7 +158,7 @@ async def test_every_row_comes_back_in_a_store_of_either_kind(
         ended = await store.find_run("default", finished(2, NOW_MS).run_id)
         assert ended is not None and ended.attempt_floor == 0
         note = await store.find_site(RESTORED)
-        assert note is not None and msgspec.json.decode(note, type=Restored) == restored
+        assert note is not None and msgspec.json.decode(note, type=RestoreNote) == restored
 
 
 async def test_a_restored_store_goes_on_above_every_epoch_and_number_of_its_former_life(
@@ -225,7 +225,7 @@ async def test_a_restore_that_fails_leaves_nothing(
     file = tmp_path / "backup"
     await back_up(source, file)
     with altered(file) as entries:
-        manifest = msgspec.json.decode(entries[MANIFEST], type=Manifest)
+        manifest = msgspec.json.decode(entries[MANIFEST], type=BackupManifest)
         tables = [part for part in manifest.tables if part.name != "plans"]
         del entries["tables/plans.rows"]
         entries[MANIFEST] = msgspec.json.encode(msgspec.structs.replace(manifest, tables=tables))
