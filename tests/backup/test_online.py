@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.definitions import node, workflow
-from tests.processes.command_line import Terminal, astra
+from tests.processes.command_line import Done, Terminal, astra
 from tests.processes.postgres import database, postgres_server
 from tests.processes.process import Process
 from tests.processes.rest import TOKEN
@@ -133,24 +133,27 @@ def test_a_backup_that_is_killed_leaves_nothing_that_looks_whole(tmp_path: Path)
 
 def test_commands_refuse_what_would_harm(tmp_path: Path) -> None:
     with running(tmp_path / "site") as system:
-        file = tmp_path / "backup.zip"
-        options = {"cwd": tmp_path, **system.environ}
-        assert astra("db", "backup", str(file), *place(system), **options).code == 0
-        again = astra("db", "backup", str(file), *place(system), **options)
+        file = str(tmp_path / "backup.zip")
+
+        def command(name: str, file: str, *more: str) -> Done:
+            return astra("db", name, file, *place(system), *more, cwd=tmp_path, **system.environ)
+
+        assert command("backup", file).code == 0
+        again = command("backup", file)
         assert again.code == 2 and "Confirmation required" in again.err
-        assert astra("db", "backup", str(file), *place(system), "--yes", **options).code == 0
-        nowhere = astra("db", "backup", str(tmp_path / "no" / "b"), *place(system), **options)
+        assert command("backup", file, "--yes").code == 0
+        nowhere = command("backup", str(tmp_path / "no" / "b"))
         assert nowhere.code == 1 and "Cannot write the backup: No such file" in nowhere.err
 
-        used = astra("db", "restore", str(file), *place(system), "--replace", "--yes", **options)
+        used = command("restore", file, "--replace", "--yes")
         assert used.code == 3 and f"Process {system.scheduler.pid}" in used.err
         assert system.rest.status("/readyz") == 200
         system.scheduler.stop()
-        full = astra("db", "restore", str(file), *place(system), "--json", **options)
+        full = command("restore", file, "--json")
         assert full.code == 3 and full.json["code"] == "E.STORE.NOT_EMPTY"
-        unsure = astra("db", "restore", str(file), *place(system), "--replace", **options)
+        unsure = command("restore", file, "--replace")
         assert unsure.code == 2 and "Confirmation required" in unsure.err
-        done = astra("db", "restore", str(file), *place(system), "--replace", "--yes", **options)
+        done = command("restore", file, "--replace", "--yes")
         assert done.code == 0, done
         assert not [one for one in os.listdir(system.data) if one.endswith("restoring")]
         system.start()

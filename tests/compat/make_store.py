@@ -159,10 +159,10 @@ class Maker:
         secret = "def main(key):\n    return {'length': len(key)}"
         uses = python("Secret", secret, inputs={"key": {"secretRef": {"name": "kept"}}})
         self.active[self.rest.submit(workflow(uses))] = {"label": "uses a secret"}
-        for run_id in (asked, told):
-            self.system.until(
-                lambda run_id=run_id: self.rest.run_status(run_id) == "running", "a wait"
-            )
+        self.system.until(lambda: self._are_running(asked, told), "both wait")
+
+    def _are_running(self, *run_ids: str) -> bool:
+        return all(self.rest.run_status(run_id) == "running" for run_id in run_ids)
 
     def expected(self) -> dict[str, Any]:
         audit = self.rest.get("audit", limit=200)
