@@ -87,7 +87,6 @@ def test_an_old_worker_meets_a_restored_store(tmp_path: Path, new_store: str) ->
     with running(tmp_path / "site", heartbeat_ms=500) as system:
         rest = system.rest
         runs = [rest.submit(slow(held)), rest.submit(slow(caught))]
-        system.until(lambda: rest.nodes(runs[1])["slow"]["status"] == "ready")
         backup = tmp_path / "backup.zip"
         command(system, "backup", str(backup), "--data-dir", str(system.data))
 
