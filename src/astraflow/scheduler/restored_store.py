@@ -29,12 +29,13 @@ STEPS_IN_CLAIM: Final = 5
 
 
 async def wait_after_restore(parts: Parts, claim: Claim, current: Current) -> None:
-    """Return at once unless the store was restored since it was last served.
+    """Return at once unless the store was restored since this shard was last served.
 
     Raises:
         StoreError: another scheduler has taken over, or the store does not answer.
     """
-    note = await parts.store.find_site(RESTORED)
+    name = f"{RESTORED}{claim.shard}"
+    note = await parts.store.find_site(name)
     if not note:
         return
     restored = msgspec.json.decode(note, type=RestoreNote)
@@ -53,4 +54,4 @@ async def wait_after_restore(parts: Parts, claim: Claim, current: Current) -> No
         if not await parts.store.renew(claim):
             raise errors.StoreError(errors.STORE_FENCED, "another scheduler has taken over")
     # From here on a restart may serve at once: this store has given nothing away yet that it does not know.
-    await parts.store.put_site(claim, RESTORED, "")
+    await parts.store.put_site(claim, name, "")

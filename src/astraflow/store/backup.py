@@ -28,8 +28,8 @@ LEFT_OUT: Final = frozenset({"migrations", "shards", "nodes"})
 """Tables that say who uses the store and how it was made, not what it holds. The manifest has what counts of them."""
 EPOCH_GAP: Final = 2**20
 """Claims that a store can have seen since its backup, at the very most."""
-RESTORED: Final = "restored"
-"""The value of the site that the first scheduler after a restore finds."""
+RESTORED: Final = "restored:"
+"""How the values of the site begin that the first scheduler of each shard finds after a restore."""
 
 Progress = Callable[[str, int], None]
 """Told the table and how many of its rows are done."""

@@ -76,7 +76,10 @@ class PostgresTarget:
         await self._step(len(load_migrations("postgres")))
         await self._ask("restart_shards", epoch=epoch)
         await self._ask("raise_attempt_floors", floor=epoch)
-        await self._connection.execute(self._statements.put[SiteRow].text, RESTORED, note)
+        for shard, _ in await self._ask("all_epochs"):
+            await self._connection.execute(
+                self._statements.put[SiteRow].text, f"{RESTORED}{shard}", note
+            )
 
     async def _step(self, version: int) -> None:
         for migration in load_migrations("postgres")[self._version : version]:

@@ -57,7 +57,10 @@ class SqliteTarget:
         self._step(len(load_migrations("sqlite")))
         self._ask("restart_shards", epoch=epoch)
         self._ask("raise_attempt_floors", floor=epoch)
-        self._connection.execute(self._statements.put[SiteRow].text, (RESTORED, note))
+        for shard, _ in self._ask("all_epochs"):
+            self._connection.execute(
+                self._statements.put[SiteRow].text, (f"{RESTORED}{shard}", note)
+            )
         for table, number in sequences.items():
             self._ask("forget_sequence", table=table)
             self._ask("restart_sequence", table=table, number=number)
