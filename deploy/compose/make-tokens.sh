@@ -11,4 +11,4 @@ make() { # FILE MODE ROLE
     mv "$folder/.$1" "$folder/$1"
 }
 make worker 0600 worker
-make metrics 0644 viewer
+make metrics 0644 metrics

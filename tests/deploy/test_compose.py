@@ -314,9 +314,9 @@ def test_the_topology_works_and_the_standby_takes_over(
         tokens = tmp_path / "tokens"
         modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tokens.iterdir()}
         assert modes == {"worker": 0o600, "metrics": 0o644}
-        viewer = {"Authorization": f"Bearer {(tokens / 'metrics').read_text().strip()}"}
-        assert rest.http.get("/metrics", headers=viewer).status_code == 200
-        assert rest.http.post("/api/v1/runs", json={}, headers=viewer).status_code == 403
+        metrics = {"Authorization": f"Bearer {(tokens / 'metrics').read_text().strip()}"}
+        assert rest.http.get("/metrics", headers=metrics).status_code == 200
+        assert rest.http.post("/api/v1/runs", json={}, headers=metrics).status_code == 403
 
         serving(processes).kill()
         until(lambda: rest.status("/readyz") == 200, "the other scheduler, through the router")

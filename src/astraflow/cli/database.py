@@ -1,21 +1,28 @@
-"""`astra db …`: maintenance of the store. `status` and `check` also work while a scheduler uses it."""
+"""`astra db …`: maintenance of the store. `status`, `check` and `backup` also work while a scheduler uses it."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from astraflow.cli.arguments import command_group
+from astraflow.cli.backups import backup, restore, verify
 from astraflow.cli.exit_codes import FAILED, note
 from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.server import Config, DataDir, run_loop
-from astraflow.cli.store_info import file_of, holder_of, look_into, shown_store
+from astraflow.cli.store_info import (
+    DatabaseUrl,
+    file_of,
+    holder_of,
+    look_into,
+    settings_of,
+    shown_store,
+)
 from astraflow.clock import SystemClock
-from astraflow.config import SchedulerSettings, load_scheduler
+from astraflow.config import SchedulerSettings
 from astraflow.core import errors
 from astraflow.store import open_store
 from astraflow.store.retention import Swept, Usage
@@ -23,21 +30,10 @@ from astraflow.store.sqlite_inspection import check_file
 from astraflow.store.statements import load_migrations
 from astraflow.store.store import Store
 
-app = command_group("Inspect, migrate, sweep and check the store.")
-
-DatabaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        help="Store: sqlite:///PATH or postgresql://…", show_default="SQLite in the data directory"
-    ),
-]
-
-
-def _settings(
-    data_dir: Path | None, database_url: str | None, config: Path | None
-) -> SchedulerSettings:
-    flags = {"data_dir": data_dir, "database_url": database_url}
-    return load_scheduler(flags=flags, file=config).settings
+app = command_group("Inspect, migrate, sweep, check, back up and restore the store.")
+app.command()(backup)
+app.command()(restore)
+app.command()(verify)
 
 
 @app.command()
@@ -48,7 +44,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the state of the store. Read-only; works while a scheduler is running."""
-    settings = _settings(data_dir, database_url, config)
+    settings = settings_of(data_dir, database_url, config)
     file = file_of(settings)
     found = look_into(settings)
     migrations = load_migrations("postgres" if file is None else "sqlite")
@@ -102,7 +98,7 @@ def migrate(
     as_json: AsJson = False,
 ) -> None:
     """Create the store or upgrade its schema. A scheduler does this when it starts."""
-    settings = _settings(data_dir, database_url, config)
+    settings = settings_of(data_dir, database_url, config)
     file = file_of(settings)
     before = 0
     if file is None or file.is_file():
@@ -125,7 +121,7 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Delete expired runs, events and audit rows. A scheduler does this while it runs."""
-    settings = _settings(data_dir, database_url, config)
+    settings = settings_of(data_dir, database_url, config)
     confirm(f"Delete everything past its retention from {shown_store(settings)}?", yes)
     swept: Swept = run_loop(_sweep(open_store(settings.store_url), settings))
     shown = {"runs": swept.runs, "events": swept.events, "audits": swept.audits}
@@ -162,7 +158,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check every page of the SQLite file for damage. Exits with 1 if it is damaged."""
-    settings = _settings(data_dir, database_url, config)
+    settings = settings_of(data_dir, database_url, config)
     file = file_of(settings)
     if file is None:
         raise errors.Refused(

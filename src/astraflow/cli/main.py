@@ -75,7 +75,9 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "audit": CommandEntry("audit", "app", "List, export and verify who did what."),
         "tokens": CommandEntry("tokens", "app", "Create, list and revoke API tokens."),
         "config": CommandEntry("config", "app", "Show the settings and their sources."),
-        "db": CommandEntry("database", "app", "Inspect, migrate, sweep and check the store."),
+        "db": CommandEntry(
+            "database", "app", "Inspect, migrate, sweep, check, back up and restore the store."
+        ),
         "doctor": CommandEntry("doctor", "doctor", "Check this installation for problems."),
         "bench": CommandEntry("bench", "bench", "Measure the throughput of this machine."),
         "version": CommandEntry("version", "version", "Print the version."),

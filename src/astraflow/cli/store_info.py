@@ -5,13 +5,30 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from astraflow.cli.server import run_loop
 from astraflow.client.endpoint import place_of, read_endpoint
-from astraflow.config import SchedulerSettings
+from astraflow.config import SchedulerSettings, load_scheduler
 from astraflow.core import errors
 from astraflow.store.inspection import Condition
 from astraflow.store.sqlite_inspection import inspect_file
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="Store: sqlite:///PATH or postgresql://…", show_default="SQLite in the data directory"
+    ),
+]
+
+
+def settings_of(
+    data_dir: Path | None, database_url: str | None, config: Path | None
+) -> SchedulerSettings:
+    flags = {"data_dir": data_dir, "database_url": database_url}
+    return load_scheduler(flags=flags, file=config).settings
 
 
 def file_of(settings: SchedulerSettings) -> Path | None:

@@ -546,6 +546,18 @@ STORE_POOLER = _final("E.STORE.POOLER", 500,
 STORE_FENCED = _final("E.STORE.FENCED", 503,
     "a newer owner of this shard has taken over",
     "nothing; this process stops serving the shard")
+STORE_NOT_EMPTY = _final("E.STORE.NOT_EMPTY", 409,
+    "the store holds something already",
+    "restore into an empty store, or give --replace to delete what is there; nothing was changed")
+BACKUP_INVALID = _final("E.BACKUP.INVALID", 422,
+    "the file is not a whole backup, or has been altered",
+    "use another backup; nothing was changed")
+BACKUP_NEWER = _final("E.BACKUP.NEWER", 422,
+    "a newer version of AstraFlow wrote the backup",
+    "use that version or a newer one; nothing was changed")
+BACKUP_UNWRITABLE = _final("E.BACKUP.UNWRITABLE", 500,
+    "the backup cannot be written",
+    "check that the folder exists, belongs to this user and has room; no file was left")
 BLOBS_FOREIGN = _final("E.BLOBS.FOREIGN", 500,
     "the place for blobs is not the one that the other schedulers of this database use",
     "set blobs_url to one shared folder or bucket, the same for every scheduler of this database")

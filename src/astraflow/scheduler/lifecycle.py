@@ -21,6 +21,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.restored_store import wait_after_restore
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.shell_effects import ShellEffects
@@ -98,6 +99,7 @@ class Lifecycle:
             if claim is None:
                 await self._stand_by()
                 return
+            await wait_after_restore(parts, claim, self._current)
             if self._blobs is not None:
                 await self._blobs.begin(claim)
             await self._credentials.load()

@@ -307,7 +307,8 @@ async def _restore(
             )
             await hold()
             for row, facts in zip(some, read, strict=True):
-                engine.restore(known[row.plan_id], facts, parts.clock.now(), parts.clock.wall_ms())
+                now, at = parts.clock.now(), parts.clock.wall_ms()
+                engine.restore(known[row.plan_id], facts, now, at, row.attempt_floor)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from astraflow.store.retention import Usage
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """What is known of a store. `usage` is None while its schema is another one than ours."""
+    """What is known of a store. `usage` is None while its schema is one that this version cannot read."""
 
     schema_version: int
     newest_version: int

@@ -16,7 +16,7 @@ from astraflow.store.statements import load_migrations
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from astraflow.store.statements import Statements
+    from astraflow.store.statements import Migration, Statements
 
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 10.0
@@ -190,7 +190,9 @@ async def _step(connection: Connection, statements: Statements) -> None:
     migrations = load_migrations("postgres")
     if await connection.fetchval(statements["has_migrations"].text):
         version, software = await connection.fetchrow(statements["schema_writer"].text)
-        if version > len(migrations):
+        if version > len(migrations) and not await is_readable(
+            connection, statements, len(migrations)
+        ):
             raise StoreError(
                 errors.STORE_NEWER,
                 f"astraflow {software} wrote the database with schema {version}, "
@@ -199,10 +201,24 @@ async def _step(connection: Connection, statements: Statements) -> None:
     elif await connection.fetchval(statements["count_tables"].text):
         raise StoreError(errors.STORE_FOREIGN, "the schema astraflow belongs to another program")
     for migration in migrations[version:]:
-        await connection.execute(migration.text, timeout=MIGRATION_TIMEOUT_S)
-        record = statements["record_migration"]
-        step = {**migration._asdict(), "software": astraflow.__version__}
-        await connection.execute(record.text, *record.arguments(step))
+        await step_forward(connection, statements, migration)
+
+
+async def is_readable(connection: Connection, statements: Statements, version: int) -> bool:
+    """Whether software of this schema can work with a newer one, as the newer one says."""
+    count = statements["count_unreadable"]
+    found = await connection.fetchval(count.text, *count.arguments({"version": version}))
+    return bool(found == 0)
+
+
+async def step_forward(
+    connection: Connection, statements: Statements, migration: Migration
+) -> None:
+    """Carry out one migration, in the transaction that is open."""
+    await connection.execute(migration.text, timeout=MIGRATION_TIMEOUT_S)
+    names = ["record_migration"] + ["record_readable"] * (migration.readable_by is not None)
+    for record in map(statements.__getitem__, names):
+        await connection.execute(record.text, *record.arguments(migration.record))
 
 
 def _code(error: Exception) -> errors.Code:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
-from astraflow.store.postgres_connection import check_session, connect, disconnect, read_errors
+from astraflow.store.postgres_connection import (
+    check_session,
+    connect,
+    disconnect,
+    is_readable,
+    read_errors,
+)
 from astraflow.store.retention import Usage
 from astraflow.store.statements import load_migrations, statements_of
 
@@ -29,7 +35,7 @@ async def inspect_database(url: str) -> Condition:
                     )
                 return Condition(0, newest, "", None)
             version, software = await connection.fetchrow(statements["schema_writer"].text)
-            if version != newest:
+            if version < newest or not await is_readable(connection, statements, newest):
                 return Condition(version, newest, software, None)
             usage = Usage(*await connection.fetchrow(statements["usage"].text))
             owner = await connection.fetchval(statements["held_by"].text, 0)

@@ -61,6 +61,8 @@ class RunRow(Row, frozen=True, gc=False, kw_only=True):
     submitted_by: str = ""
     trigger_name: str = ""
     """The trigger that submitted it; empty: none did."""
+    attempt_floor: int = 0
+    """Its attempts are numbered above this: 0, or what a restore has set (ADR 38)."""
 
 
 class RunChange(Row, frozen=True, gc=False):

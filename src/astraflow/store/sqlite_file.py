@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from astraflow.store.database import RawRow
-    from astraflow.store.statements import Statement, Statements
+    from astraflow.store.statements import Migration, Statement, Statements
 
 MEMORY = ":memory:"
 APPLICATION_ID = int.from_bytes(b"AstF")
@@ -172,7 +172,7 @@ def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) 
         raise StoreError(errors.STORE_FOREIGN, f"the database of another program: {path}")
     version = value("schema_version")
     migrations = load_migrations("sqlite")
-    if version > len(migrations):
+    if version > len(migrations) and not is_readable(connection, statements, len(migrations)):
         _, software = connection.execute(statements["schema_writer"].text).fetchone()
         raise StoreError(
             errors.STORE_NEWER,
@@ -185,14 +185,31 @@ def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) 
     connection.execute(statements["enforce_references"].text)
     for migration in migrations[version:]:
         connection.execute(statements["begin"].text)
-        for text in _statements(migration.text):
-            connection.execute(text)
-        record = statements["record_migration"]
-        step = {**migration._asdict(), "software": astraflow.__version__}
-        connection.execute(record.text, record.arguments(step))
-        # A pragma takes no parameter. Older versions of the program look at this number.
-        connection.execute(f"PRAGMA user_version = {migration.version:d}")
+        step_forward(connection, statements, migration)
         connection.execute(statements["commit"].text)
+
+
+def is_readable(connection: sqlite3.Connection, statements: Statements, version: int) -> bool:
+    """Whether software of this schema can work with a newer one, as the newer one says."""
+    count = statements["count_unreadable"]
+    try:
+        (found,) = connection.execute(count.text, count.arguments({"version": version})).fetchone()
+    except sqlite3.OperationalError:
+        return False  # it says nothing: the column is not there
+    return bool(found == 0)
+
+
+def step_forward(
+    connection: sqlite3.Connection, statements: Statements, migration: Migration
+) -> None:
+    """Carry out one migration, in the transaction that is open."""
+    for text in _statements(migration.text):
+        connection.execute(text)
+    names = ["record_migration"] + ["record_readable"] * (migration.readable_by is not None)
+    for record in map(statements.__getitem__, names):
+        connection.execute(record.text, record.arguments(migration.record))
+    # A pragma takes no parameter. Older versions of the program look at this number.
+    connection.execute(f"PRAGMA user_version = {migration.version:d}")
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -13,7 +13,12 @@ from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
 from astraflow.store.retention import Usage
-from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, file_errors
+from astraflow.store.sqlite_file import (
+    APPLICATION_ID,
+    connect_reader,
+    file_errors,
+    is_readable,
+)
 from astraflow.store.statements import load_migrations, statements_of
 
 MAX_PROBLEMS: Final = 100
@@ -27,11 +32,11 @@ def inspect_file(path: Path) -> Condition:
     """
     statements = statements_of("sqlite")
     newest = len(load_migrations("sqlite"))
-    with _reading(path) as connection:
+    with reading_file(path) as connection:
         (version,) = connection.execute(statements["schema_version"].text).fetchone()
         _, software = connection.execute(statements["schema_writer"].text).fetchone() or (0, "")
         usage = None
-        if version == newest:
+        if version == newest or (version > newest and is_readable(connection, statements, newest)):
             usage = Usage(*connection.execute(statements["usage"].text).fetchone())
     return Condition(version, newest, software, usage)
 
@@ -43,7 +48,7 @@ def check_file(path: Path) -> list[str]:
         StoreError: as `inspect_file`.
     """
     statements = statements_of("sqlite")
-    with _reading(path) as connection:
+    with reading_file(path) as connection:
         damage = [
             said for (said,) in connection.execute(statements["check_pages"].text) if said != "ok"
         ]
@@ -57,7 +62,8 @@ def check_file(path: Path) -> list[str]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading_file(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads a file of ours. Raises: StoreError."""
     if not path.is_file():
         raise StoreError(errors.STORE_READ_ONLY, f"there is no store yet: {path}")
     statements = statements_of("sqlite")

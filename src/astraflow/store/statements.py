@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
 import msgspec
 
+import astraflow
 from astraflow.store import rows
 from astraflow.store.rows import Row
 from astraflow.store.tables import REMOVED, Table, table_of
@@ -50,6 +51,7 @@ _TABLE_WORDS: dict[Dialect, dict[str, str]] = {
     "postgres": {"strict": "", "keyed": ""},
 }
 
+_READABLE = re.compile(r"^-- readable by schema: (\d+)$", re.MULTILINE)
 _WORD = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
@@ -80,6 +82,13 @@ class Migration(NamedTuple):
     version: int
     name: str
     text: str
+    readable_by: int | None = None
+    """The oldest schema whose software can work with this one, as its file says in `-- readable by schema: 17`."""
+
+    @property
+    def record(self) -> dict[str, object]:
+        """What the table of migrations keeps of it."""
+        return {**self._asdict(), "software": astraflow.__version__}
 
 
 @cache
@@ -147,11 +156,17 @@ def load_migrations(dialect: Dialect) -> list[Migration]:
             texts.setdefault((int(number), title), []).append(entry.read_text("utf-8"))
     words: dict[str, str] = {**COLUMN_TYPES[dialect], **_TABLE_WORDS[dialect]}
     found = [
-        Migration(number, title, _WORD.sub(lambda match: words[match[1]], "\n".join(parts)))
+        migration_of(number, title, _WORD.sub(lambda match: words[match[1]], "\n".join(parts)))
         for (number, title), parts in sorted(texts.items())
     ]
     assert [one.version for one in found] == list(range(1, len(found) + 1))
     return found
+
+
+def migration_of(number: int, title: str, text: str) -> Migration:
+    """One step. Of two texts the one that names the newer schema counts."""
+    named = [int(one) for one in _READABLE.findall(text)]
+    return Migration(number, title, text, max(named, default=None))
 
 
 def _expanded(match: re.Match[str]) -> str:

@@ -97,7 +97,7 @@ async def test_a_newer_schema_is_left_alone(sqlite: SqliteBackend) -> None:
         pass
     tell(
         sqlite.path,
-        "INSERT INTO migrations VALUES (1000, 'later', '9.8.7')",
+        "INSERT INTO migrations VALUES (1000, 'later', '9.8.7', NULL)",
         "PRAGMA user_version = 1000",
     )
     before = sqlite.path.read_bytes()

@@ -43,10 +43,15 @@ MAY_SCAN = {
     "rollouts",
     "intents",
     "affinities",
+    "all_epochs",
+    "all_sequences",
+    "all_tables",
+    "forget_sequence",
+    "restart_shards",
     "all_resources",
     "blobs_of_resources",
 }
-MAY_SORT = {"active_runs"}
+MAY_SORT = {"active_runs", "all_tables", "columns_of_table"}
 NO_TABLES = ("SCAN json_each", "SCAN pragma_")
 """A list of parameters, and the values of a file."""
 LOOKS = [name for name, text in QUERIES.items() if re.match(r"SELECT|UPDATE|DELETE|WITH", text)]

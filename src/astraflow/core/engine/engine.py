@@ -224,10 +224,12 @@ class Engine:
 
     # -- starting ---------------------------------------------------------------------------
 
-    def restore(self, plan: Plan, facts: Iterable[Fact], now: float, at: int) -> None:
+    def restore(
+        self, plan: Plan, facts: Iterable[Fact], now: float, at: int, attempt_floor: int = 0
+    ) -> None:
         """Restore an active run from the store; call it for each run before anything else."""
         self._enter(now, at)
-        restore_run(self.view, plan, facts)
+        restore_run(self.view, plan, facts, attempt_floor)
         self._fail_unplaceable()
 
     def remember_submission(

@@ -33,9 +33,10 @@ _HELD: Final = (Leased, Running, Stopping)
 _TIMED: Final = (Parked, Opened)
 
 
-def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
+def restore_run(view: View, plan: Plan, facts: Iterable[Fact], attempt_floor: int = 0) -> RunRecord:
     """Fold the facts of one active run and go on with its tasks where they stand."""
     run = replay(plan, facts)
+    run.attempt_floor = attempt_floor
     assert not run.is_terminal, "only active runs are restored"
     view.runs.add(run)
     if run.accepted.deadline_s is not None:

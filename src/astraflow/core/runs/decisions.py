@@ -163,8 +163,9 @@ def _lease(decision: Decision, command: LeaseTask) -> None:
 
 
 def next_attempt(run: RunRecord, task: int) -> int:
-    """One more at *every* dispatch, also when the last one was never acknowledged (R6)."""
-    return run.tasks[task].attempt + 1
+    """One more at *every* dispatch, also when the last one was never acknowledged (R6). Above the floor of a restored
+    run are only numbers that its former life cannot have used (ADR 38)."""
+    return max(run.tasks[task].attempt, run.attempt_floor) + 1
 
 
 def _wait(decision: Decision, command: Wait) -> None:

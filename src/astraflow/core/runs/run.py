@@ -135,6 +135,7 @@ class RunRecord:
     __slots__ = (
         "accepted",
         "answered",
+        "attempt_floor",
         "calls",
         "cancel",
         "compensation",
@@ -173,6 +174,7 @@ class RunRecord:
         self.accepted = accepted
         self.run_id = accepted.run_id
         self.tenant = accepted.tenant
+        self.attempt_floor = 0  # attempts are numbered above it; more than 0 after a restore
         self.status: RunStatus = "queued"
         self.error: TaskFailure | None = None
         self.cancel: CancelRequested | None = None

@@ -6,7 +6,8 @@ Rule 1: every task transition is a row of a table: of TRANSITIONS, by a fact abo
 Rule 2: a row exists only if a fact can cause it; time passing is a fact too (`AttemptLost`).
 Rule 3: terminal states have no rows: they never change (P6). One exception: `TaskRebuilt` opens successes again whose
         outcome is gone with its worker, because a policy says so (P12): its row in DERIVED.
-Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
+Rule 4: an attempt number is above the last, at every lease, whatever became of the last (R6): one more, unless the run
+        has been restored from a backup since.
 Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
         to the task that called it, and that task gets no new attempt before all calls below it have ended.
 Rule 6: a node with a body (`ScopeOpened`) adds the tasks of its body to the run, once for each item. It ends after all
@@ -96,7 +97,7 @@ from astraflow.core.workflow.plan import Plan
 
 
 def _leased(task: Task, fact: TaskLeased) -> State:
-    assert fact.attempt == task.attempt + 1, "an attempt number is issued once"
+    assert fact.attempt > task.attempt, "an attempt number is issued once"
     task.attempt = fact.attempt
     task.worker = fact.worker
     task.waiting_for = None

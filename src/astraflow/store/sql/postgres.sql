@@ -16,6 +16,47 @@ SELECT to_regclass('astraflow.migrations') IS NOT NULL
 SELECT count(*) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = 'astraflow'
 
+-- name: all_tables
+SELECT c.relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = 'astraflow' AND c.relkind = 'r' ORDER BY c.relname
+
+-- name: columns_of_table
+SELECT column_name::text FROM information_schema.columns
+WHERE table_schema = 'astraflow' AND table_name = :table ORDER BY ordinal_position
+
+-- name: boolean_columns
+SELECT column_name::text FROM information_schema.columns
+WHERE table_schema = 'astraflow' AND table_name = :table AND data_type = 'boolean'
+
+-- name: all_references
+-- Which table refers to which.
+SELECT child.relname, parent.relname FROM pg_catalog.pg_constraint AS c
+JOIN pg_catalog.pg_class AS child ON child.oid = c.conrelid
+JOIN pg_catalog.pg_class AS parent ON parent.oid = c.confrelid
+WHERE c.contype = 'f' AND c.connamespace = 'astraflow'::regnamespace
+
+-- name: numbered_tables
+SELECT table_name::text, column_name::text,
+    coalesce(pg_sequence_last_value(pg_get_serial_sequence(table_name, column_name)::regclass), 0)
+FROM information_schema.columns WHERE table_schema = 'astraflow' AND is_identity = 'YES'
+
+-- name: restart_sequence
+SELECT setval(pg_get_serial_sequence(:table, :column)::regclass, greatest(:number, 1), :number > 0)
+
+-- name: drop_schema
+DROP SCHEMA astraflow CASCADE
+
+-- name: lock_shards
+SELECT owner, leased_until > clock_timestamp(), epoch FROM shards ORDER BY shard FOR UPDATE
+
+-- name: add_shard
+INSERT INTO shards (shard, owner, epoch, commit_number, writer, leased_until, held_bytes)
+VALUES (:shard, '', 0, 0, 0, '-infinity', 0) ON CONFLICT DO NOTHING
+
+-- name: restart_shards
+UPDATE shards SET owner = '', epoch = :epoch, commit_number = 0, leased_until = '-infinity',
+    held_bytes = CASE WHEN shard = 0 THEN (SELECT coalesce(sum(length(body)), 0) FROM fact_segments) ELSE 0 END
+
 -- name: claim
 -- A claim is free when it has run out; or when the connection of its owner is gone and the owner has not come back with
 -- another. Of a role that we may not look at we do not know when its connections began: then they count as there.

@@ -6,6 +6,19 @@ INSERT INTO migrations (version, name, software) VALUES (:version, :name, :softw
 -- name: schema_writer
 SELECT version, software FROM migrations ORDER BY version DESC LIMIT 1
 
+-- name: record_readable
+UPDATE migrations SET readable_by = :readable_by WHERE version = :version
+
+-- name: count_unreadable
+-- Migrations beyond a schema that its software cannot work with.
+SELECT count(*) FROM migrations WHERE version > :version AND coalesce(readable_by, version) > :version
+
+-- name: all_epochs
+SELECT shard, epoch FROM shards
+
+-- name: raise_attempt_floors
+UPDATE runs SET attempt_floor = :floor WHERE status IN ({ACTIVE_RUNS})
+
 -- name: owner
 SELECT owner FROM shards WHERE shard = :shard
 

@@ -46,6 +46,37 @@ SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count
 -- name: give_pages_back
 PRAGMA incremental_vacuum(1024)
 
+-- name: begin_reading
+BEGIN
+
+-- name: write_unprotected
+-- Of a file that counts only when it is whole.
+PRAGMA synchronous = OFF
+
+-- name: leave_wal
+PRAGMA journal_mode = DELETE
+
+-- name: all_tables
+SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
+
+-- name: columns_of_table
+SELECT name FROM pragma_table_info(:table) ORDER BY cid
+
+-- name: all_sequences
+SELECT name, seq FROM sqlite_sequence
+
+-- name: forget_sequence
+DELETE FROM sqlite_sequence WHERE name = :table
+
+-- name: restart_sequence
+INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :number)
+
+-- name: add_shard
+INSERT INTO shards (shard, owner, epoch, commit_number) VALUES (:shard, '', 0, 0) ON CONFLICT DO NOTHING
+
+-- name: restart_shards
+UPDATE shards SET owner = '', epoch = :epoch, commit_number = 0
+
 -- name: begin
 BEGIN IMMEDIATE
 
