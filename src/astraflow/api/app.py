@@ -170,6 +170,10 @@ class Application:
         response = await self._respond(scope, receive)
         await response(scope, receive, send)
 
+    def is_web_app(self, path: str) -> bool:
+        """Whether a path is one of the web app, which needs no scheduler."""
+        return not self._router.methods(path) and self._web_app.has(path)
+
     async def _respond(self, scope: Scope, receive: Receive) -> AsgiApp:
         refused = self._check(scope)
         if refused is not None:
@@ -187,7 +191,7 @@ class Application:
     async def _respond_beside(self, scope: Scope) -> Response:
         """What a path without a route gets: it may be one of the web app."""
         path = scope["path"]
-        if not self._router.methods(path) and self._web_app.has(path):
+        if self.is_web_app(path):
             if scope["method"] in _READING:
                 response = await self._web_app.respond(scope)
             else:

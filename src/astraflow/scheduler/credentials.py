@@ -25,6 +25,9 @@ from astraflow.store.rows import TokenRow
 from astraflow.store.store import Store
 
 ENFORCE_EVERY_S: Final = 0.5
+REFRESH_S: Final = 0.5
+CLOCKS_APART_S: Final = 60.0
+"""A token that another scheduler has made may seem to be so much older or newer than it is."""
 WRITE_USES_EVERY_S: Final = 60.0
 """How coarse `lastUsedAt` is."""
 
@@ -39,6 +42,7 @@ class Credentials:
         self._store = store
         self._current = current
         self._clock = clock
+        self._refreshed_at = float("-inf")
         self._open: dict[object, tuple[TokenRecord, Callable[[], None]]] = {}
 
     @property
@@ -49,8 +53,20 @@ class Credentials:
         """Read what is stored. Raises: StoreError."""
         rows = await self._store.good_tokens(self._clock.wall_ms())
         self.known.replace_stored(map(_record_of, rows))
-        for tenant in await self._store.tenants():
+        for tenant in await self._store.all_tenants():
             self.set_suspended(tenant.tenant, tenant.is_suspended)
+
+    async def refresh(self) -> None:
+        """Read what other schedulers have stored or revoked, and end what is open under what is revoked. Not more often
+        than `REFRESH_S`: a caller with a bad token can ask for it as often as it likes. Raises: StoreError."""
+        now = self._clock.now()
+        if now - self._refreshed_at < REFRESH_S:
+            return
+        self._refreshed_at = now
+        read_at = self.wall - CLOCKS_APART_S
+        rows = await self._store.good_tokens(self._clock.wall_ms())
+        self.known.merge_stored(map(_record_of, rows), read_at)
+        self.enforce()
 
     def set_suspended(self, tenant: str, is_suspended: bool) -> None:
         """Whether the credentials of a tenant count; `enforce` ends what is open."""

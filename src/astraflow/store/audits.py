@@ -65,8 +65,10 @@ class StoredAudits:
         return _numbered(found)
 
     async def audit_heads(self) -> list[AuditHeadRow]:
-        """Where the chain of each tenant ends."""
-        return await all_rows(self._database, AuditHeadRow, "audit_heads")
+        """Where the chain of each tenant of the shard ends."""
+        return await all_rows(
+            self._database, AuditHeadRow, "audit_heads", shard=self._database.shard
+        )
 
     async def audit_head(self, tenant: str) -> tuple[ChainHead, int]:
         """Where the chain of a tenant ends, and the last number that retention has removed from its beginning."""

@@ -61,6 +61,8 @@ class RunRow(Row, frozen=True, gc=False, kw_only=True):
     submitted_by: str = ""
     trigger_name: str = ""
     """The trigger that submitted it; empty: none did."""
+    lane: int = 0
+    """The lane of its tenant that it is decided in, for as long as it is active."""
 
 
 class RunChange(Row, frozen=True, gc=False):
@@ -418,6 +420,18 @@ class AffinityRow(Row, frozen=True, gc=False):
     worker_id: str
     acquired_at: int
     expires_at: int
+
+
+class LaneRow(Row, frozen=True, gc=False):
+    """The shard that a lane of a tenant lives in. A lane without a row lives in shard 0."""
+
+    table = "lanes"
+    primary_key = ("tenant", "lane")
+    mode = "ignore"
+
+    tenant: str
+    lane: int
+    shard: int
 
 
 class SiteRow(Row, frozen=True, gc=False):

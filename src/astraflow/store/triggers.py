@@ -58,8 +58,8 @@ class StoredTriggers:
         await self._database.write(claim, change)
 
     async def triggers(self) -> list[TriggerRow]:
-        """All, of all tenants."""
-        return await all_rows(self._database, TriggerRow, "triggers")
+        """Those of all tenants of the shard."""
+        return await all_rows(self._database, TriggerRow, "triggers", shard=self._database.shard)
 
     async def trigger_fires(
         self, tenant: str, workflow_id: str, name: str, *, limit: int, before: int | None = None

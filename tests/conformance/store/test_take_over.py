@@ -24,8 +24,8 @@ async def renewed_ago(connection: Any, seconds: float) -> None:
 async def lose_connection(store: Store, other: Any) -> None:
     """End the owner's connection, as the server sees it when the owner is killed."""
     assert isinstance(store, PostgresStore)
-    pid = store.database.shard.connection.get_server_pid()
-    store.database.shard.connection.terminate()
+    pid = store.database.shard_writer.connection.get_server_pid()
+    store.database.shard_writer.connection.terminate()
     while await other.fetchval("SELECT true FROM pg_stat_activity WHERE pid = $1", pid):
         pass
 
