@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from astraflow.api.hop import Body, ClientLeft, Hops
+from astraflow.api.hop import ClientLeft, Hops, KeptBody
 from astraflow.api.responses import REQUEST_ID, json_response, problem_response
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.core import errors
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from astraflow.api.app import Application
     from astraflow.api.asgi import Receive, Scope, Send
-    from astraflow.scheduler.node import Node
+    from astraflow.scheduler.cluster_node import ClusterNode
 
 NAMED_BYTES: Final = 64 * 1024
 """So much of a body is looked at for the name of a tenant."""
@@ -41,7 +41,7 @@ class Front:
 
     def __init__(
         self,
-        node: Node,
+        node: ClusterNode,
         apps: Callable[[int], Application | None],
         finder: TenantFinder,
         hops: Hops,
@@ -63,7 +63,7 @@ class Front:
             await home(scope, receive, send)
             return
         try:
-            await self._answer(scope, Body(receive), receive, send)
+            await self._answer(scope, KeptBody(receive), receive, send)
         except ClientLeft:
             return
         except errors.StoreError as error:
@@ -78,7 +78,7 @@ class Front:
         refused = errors.Unavailable(errors.SCHEDULER_NOT_READY, f"not ready: {problem}")
         await problem_response(refused)(scope, receive, send)
 
-    async def _answer(self, scope: Scope, body: Body, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, body: KeptBody, receive: Receive, send: Send) -> None:
         start = b""
         if self._finder.reads_body(scope):
             start = await body.start(NAMED_BYTES)

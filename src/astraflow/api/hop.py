@@ -54,7 +54,7 @@ class ClientLeft(Exception):
     """The client closed the connection before its request was complete."""
 
 
-class Body:
+class KeptBody:
     """The body of a request, which may have to be sent twice."""
 
     def __init__(self, receive: Receive) -> None:
@@ -128,7 +128,7 @@ class Hops:
         )
 
     async def pass_on(
-        self, url: str, scope: Scope, body: Body, receive: Receive, send: Send
+        self, url: str, scope: Scope, body: KeptBody, receive: Receive, send: Send
     ) -> bool:
         """Have a request answered by the node at `url`; False if it does not own the shard any more, and nothing was
         done or sent."""

@@ -13,7 +13,7 @@ from astraflow.core.protocol.moved import moved_frame
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.assembly import new_scheduler_id
-from astraflow.scheduler.node import Node
+from astraflow.scheduler.cluster_node import ClusterNode
 from astraflow.store.cluster import StoredCluster
 from astraflow.store.postgres import PostgresStore
 from astraflow.ulids import Ulids
@@ -40,7 +40,7 @@ class ServedNode:
         secrets = [line.encode() for line in deployment.secret.lines()]
         cluster = StoredCluster(store.database.site)
         url = (settings.node_url or deployment.origins.node).rstrip("/")
-        self._node = Node(new_scheduler_id(), url, cluster, deployment.clock, self._make)
+        self._node = ClusterNode(new_scheduler_id(), url, cluster, deployment.clock, self._make)
         self._hops = Hops(secrets, _trust(settings))
         finder = TenantFinder(cluster, KeyRing.of_secrets(secrets))
         self.app = Front(self._node, self._apps.get, finder, self._hops)

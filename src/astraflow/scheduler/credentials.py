@@ -43,6 +43,7 @@ class Credentials:
         self._current = current
         self._clock = clock
         self._refreshed_at = float("-inf")
+        self._refresh: asyncio.Task[None] | None = None
         self._open: dict[object, tuple[TokenRecord, Callable[[], None]]] = {}
 
     @property
@@ -57,12 +58,19 @@ class Credentials:
             self.set_suspended(tenant.tenant, tenant.is_suspended)
 
     async def refresh(self) -> None:
-        """Read what other schedulers have stored or revoked, and end what is open under what is revoked. Not more often
-        than `REFRESH_S`: a caller with a bad token can ask for it as often as it likes. Raises: StoreError."""
-        now = self._clock.now()
-        if now - self._refreshed_at < REFRESH_S:
-            return
-        self._refreshed_at = now
+        """Read what other schedulers have stored or revoked until now, and end what is open under what is revoked. All
+        who ask within `REFRESH_S` wait for one read: a caller with a bad token asks as often as it likes.
+
+        Raises: StoreError.
+        """
+        if self._refresh is None:
+            self._refresh = asyncio.create_task(self._refresh_later())
+        await asyncio.shield(self._refresh)
+
+    async def _refresh_later(self) -> None:
+        await asyncio.sleep(max(0.0, self._refreshed_at + REFRESH_S - self._clock.now()))
+        self._refresh = None  # who asks from now on may know of something later
+        self._refreshed_at = self._clock.now()
         read_at = self.wall - CLOCKS_APART_S
         rows = await self._store.good_tokens(self._clock.wall_ms())
         self.known.merge_stored(map(_record_of, rows), read_at)

@@ -40,6 +40,7 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.run_traces import RunTraces
+from astraflow.scheduler.sent_audits import keep_sent_audits
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_values import close_stale_values
 from astraflow.scheduler.stale_workers import forget_stale_workers
@@ -127,6 +128,8 @@ class Serving:
         tasks = [self.writer.run(), self._sweep(), *beside]
         if self.claim.ttl_s is not None:
             tasks.append(self._renew(self.claim.ttl_s))
+            if self.claim.shard == HOME_SHARD:
+                tasks.append(keep_sent_audits(self._parts.store, self.writer))
         await _first_to_fail(tasks)
 
     async def _renew(self, ttl_s: float) -> None:
@@ -251,7 +254,8 @@ async def open_serving(
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
-    row_writer = RowWriter(rows, workers, await store.event_heads(), await store.audit_heads())
+    heads = await store.event_heads(), await store.audit_heads()
+    row_writer = RowWriter(rows, workers, *heads, claim)
     await _hold(parts, claim, ownership)
     writer = Writer(
         engine,

@@ -13,7 +13,7 @@ class GivenBack(Exception):
 
 
 class ShardTurns:
-    """The process says when (`scheduler.node`); the life cycle of the shard waits for it. Use from one loop."""
+    """The process says when (`scheduler.cluster_node`); the life cycle of the shard waits for it. Use from one loop."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Event()

@@ -51,7 +51,7 @@ class PostgresSite:
     def __init__(self, url: str) -> None:
         self.url = url
         self.statements = statements_of("postgres")
-        self._pool: Any = None
+        self.pool: Any = None
         self._users = 0
         self._opening = asyncio.Lock()
         self._changing = asyncio.Lock()
@@ -59,16 +59,16 @@ class PostgresSite:
 
     async def open(self) -> None:
         async with self._opening:
-            if self._pool is None:
+            if self.pool is None:
                 await migrate(self.url, self.statements)
-                self._pool = await make_pool(self.url)
+                self.pool = await make_pool(self.url)
             self._users += 1
 
     async def close(self) -> None:
         async with self._opening:
             self._users -= 1
             if self._users == 0:
-                pool, self._pool = self._pool, None
+                pool, self.pool = self.pool, None
                 async with self._changing:
                     connection, self._connection = self._connection, None
                     await disconnect(connection, pool)
@@ -78,7 +78,7 @@ class PostgresSite:
         check_values(*values.values())
         statement = self.statements[name]
         async with self._changing:
-            if self._pool is None:
+            if self.pool is None:
                 raise _closed()
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self.url)
@@ -87,11 +87,11 @@ class PostgresSite:
 
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
         check_values(*values.values())
-        if self._pool is None:
+        if self.pool is None:
             raise _closed()
         statement = self.statements[name]
         async with read_errors():
-            found: list[RawRow] = await self._pool.fetch(
+            found: list[RawRow] = await self.pool.fetch(
                 statement.text, *statement.arguments(values)
             )
         return found

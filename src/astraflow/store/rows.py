@@ -250,16 +250,6 @@ class TriggerFireRow(Row, frozen=True, gc=False):
     at: int
 
 
-class TriggerChanges(msgspec.Struct, frozen=True):
-    """What one transaction changes of triggers. Of the history of each, the newest `keep` entries stay."""
-
-    triggers: tuple[TriggerRow, ...] = ()
-    gone: tuple[tuple[str, str, str], ...] = ()
-    """Keys; a key that is put, too, is put after its history is gone."""
-    fires: tuple[TriggerFireRow, ...] = ()
-    keep: int = 100
-
-
 class TenantEvent(Row, frozen=True, gc=False):
     """An event of a tenant's own stream: workers, packages, run statuses. Numbered from 1 without gaps."""
 
@@ -302,6 +292,23 @@ class AuditHeadRow(Row, frozen=True, gc=False):
     tenant: str
     number: int
     hash: bytes
+
+
+class SentAuditRow(Row, frozen=True, gc=False):
+    """What an admin of the site did in another shard than its own, until the owner of that one has it in its chain."""
+
+    table = "sent_audits"
+    primary_key = ("sent_id",)
+    mode = "ignore"
+
+    sent_id: str
+    tenant: str
+    at: int
+    who: str
+    action: str
+    corr: str | None = None
+    code: str | None = None
+    subject: str = ""
 
 
 class PackageRow(Row, frozen=True, gc=False, kw_only=True):
@@ -564,6 +571,8 @@ class Changes(msgspec.Struct):
     tenants: list[TenantRow] = []
     audit_heads: list[AuditHeadRow] = []
     audits: list[AuditRow] = []
+    sent_audits: list[SentAuditRow] = []
+    sent_audits_gone: list[tuple[str]] = []
 
 
 def settled(changes: Changes) -> Changes:

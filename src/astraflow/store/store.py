@@ -125,6 +125,7 @@ class Store:
         self.audit_after = audits.audit_after
         self.audit_heads = audits.audit_heads
         self.audit_head = audits.audit_head
+        self.sent_audits = audits.sent_audits
 
         sweeper = Sweeper(database)
         self.sweep = sweeper.sweep

@@ -10,8 +10,8 @@ from astraflow.store.rows import TriggerFireRow, TriggerRow
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
-    from astraflow.store.rows import TriggerChanges
     from astraflow.store.store import Claim
+    from astraflow.store.trigger_changes import TriggerChanges
 
 
 def check_triggers(changes: TriggerChanges) -> None:

@@ -242,6 +242,11 @@ SELECT {AuditHeadRow} FROM audit_heads
 WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = audit_heads.tenant AND l.lane = 0), 0) = :shard
 ORDER BY tenant
 
+-- name: sent_audits
+SELECT {SentAuditRow} FROM sent_audits
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = sent_audits.tenant AND l.lane = 0), 0) = :shard
+ORDER BY sent_id LIMIT :limit
+
 -- name: audit_head
 SELECT number, hash, removed FROM audit_heads WHERE tenant = :tenant
 

@@ -9,3 +9,15 @@ CREATE TABLE lanes (
 
 ALTER TABLE runs ADD COLUMN lane {integer} NOT NULL DEFAULT 0;
 
+
+-- What an admin of the site does is kept in the audit of the site, whose chain the owner of its shard alone continues.
+CREATE TABLE sent_audits (
+    sent_id {text} PRIMARY KEY,
+    tenant {text} NOT NULL,
+    at {integer} NOT NULL,
+    who {text} NOT NULL,
+    action {text} NOT NULL,
+    corr {text},
+    code {text},
+    subject {text} NOT NULL
+){keyed};

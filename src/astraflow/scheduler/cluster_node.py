@@ -55,7 +55,7 @@ class _Shard:
         self.running = asyncio.create_task(scheduler.run())
 
 
-class Node:
+class ClusterNode:
     """Start it with `run`. Use from one loop."""
 
     def __init__(
