@@ -1,4 +1,4 @@
-"""Two nodes on one PostgreSQL, tenants in shards of their own: any node answers for any of them, and outlives the other."""
+"""Two nodes on one PostgreSQL, tenants in shards of their own: any node answers for any tenant, and outlives the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tests.processes.system import System, port_of
 from tests.processes.waiting import until
 
 TENANTS = ("acme", "globex", "initech", "umbrella")
-OWNERS = "SELECT json_agg(json_build_array(l.tenant, s.owner)) FROM astraflow.lanes l JOIN astraflow.shards s USING (shard)"
+OWNERS = (
+    "SELECT json_agg(json_build_array(l.tenant, s.owner)) "
+    "FROM astraflow.lanes AS l JOIN astraflow.shards AS s USING (shard)"
+)
 WAITS = """
 import os, time
 
@@ -132,12 +135,13 @@ def test_what_the_admin_of_the_site_does_is_in_the_audit_of_the_site_once(nodes:
     site = nodes.at(1)
     assert [one["tenant"] for one in site.get("tenants")["items"]] == sorted([*TENANTS, "default"])
     until(
-        lambda: sorted(_audited(site, "tenant.create")) == sorted(TENANTS), "the audit of the site"
+        lambda: sorted(_audited(site, "tenant.configure")) == sorted(TENANTS),
+        "the audit of the site",
     )
     assert site.get("audit/verify")["ok"] is True
     for tenant in TENANTS:
         own = nodes.at(0, tenant)
-        assert _audited(own, "tenant.create") == [tenant]
+        assert _audited(own, "tenant.configure") == [tenant]
         assert own.get("audit/verify")["ok"] is True
 
 
@@ -178,7 +182,7 @@ def test_a_token_of_the_site_works_and_ends_at_all_nodes(nodes: Nodes) -> None:
         }
 
     assert statuses() == {200}
-    gone = nodes.at(1).http.delete(f"/api/v1/tokens/{made['id']}")
+    gone = nodes.at(1).http.delete(f"/api/v1/tokens/{made['tokenId']}")
     assert gone.status_code == 204, gone.text
     until(lambda: statuses() == {401}, "the end of the token at all nodes")
 
@@ -221,4 +225,3 @@ def test_a_node_that_ends_leaves_its_tenants_and_their_attempts_to_the_other(
     until(lambda: nodes.at(1).status("/readyz") == 200, "the node that came back")
     for tenant, run_id in runs.items():
         assert nodes.at(1, tenant).get(f"runs/{run_id}")["status"] == "succeeded"
-

@@ -73,7 +73,7 @@ def test_a_scheduler_that_owns_nothing_passes_everything_on_and_takes_over(
         until(lambda: _listening(other), "the line that says that it is ready")
         for route in ROUTES:
             path = route.path.replace("{", "").replace("}", "")
-            if path.endswith("/events"):
+            if path.endswith(("/events", "/stream")):
                 continue  # a stream does not end
             answers = [_ask(one, route.method, path) for one in (owner, other)]
             assert answers[0].status_code == answers[1].status_code, route

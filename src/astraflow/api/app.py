@@ -61,6 +61,7 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Code, Refused, Unavailable
 from astraflow.core.security.bearer import TokenRecord
+from astraflow.core.security.policy import SITE
 from astraflow.observe.audit_marks import AuditMark, begin_audit
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.request_ids import begin_request, current_request_id
@@ -173,6 +174,10 @@ class Application:
     def is_web_app(self, path: str) -> bool:
         """Whether a path is one of the web app, which needs no scheduler."""
         return not self._router.methods(path) and self._web_app.has(path)
+
+    def admit_site_admin(self, scope: Scope) -> None:
+        """Raises: Refused, Forbidden: the request is not of an admin of the site."""
+        self._gate.admit(SITE, scope["method"], scope["headers"])
 
     async def _respond(self, scope: Scope, receive: Receive) -> AsgiApp:
         refused = self._check(scope)

@@ -10,6 +10,7 @@ A node that owns the shard answers itself. Another passes the request on, once (
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Final
 
 from astraflow.api.hop import ClientLeft, Hops, KeptBody
@@ -17,6 +18,7 @@ from astraflow.api.responses import REQUEST_ID, json_response, problem_response
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.core import errors
 from astraflow.core.contract.system import Status
+from astraflow.core.contract.tokens import TENANT_NAME
 from astraflow.observe.request_ids import begin_request
 from astraflow.store.store import HOME_SHARD
 
@@ -34,6 +36,7 @@ TRIES: Final = 4
 """A shard that changes hands has an owner again within a second; a request waits for it so long."""
 _HERE: Final = ("/healthz", "/metrics")
 _TENANTS: Final = "/api/v1/tenants"
+_NAME: Final = re.compile(TENANT_NAME)
 
 
 class Front:
@@ -55,28 +58,42 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[REQUEST_ID] = begin_request(scope["headers"]).encode()
         path = scope["path"].rstrip("/") or "/"
-        if path == "/readyz":
-            await self._say_ready(scope, receive, send)
-            return
         home = self._apps(HOME_SHARD)
         if home is not None and (path in _HERE or home.is_web_app(path)):
             await home(scope, receive, send)
             return
         try:
-            await self._answer(scope, KeptBody(receive), receive, send)
+            if path == "/readyz" or self._node.is_blind:
+                await self._say_ready(scope, receive, send)
+            else:
+                await self._answer(scope, KeptBody(receive), receive, send)
         except ClientLeft:
             return
-        except errors.StoreError as error:
-            refused = errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message)
-            await problem_response(refused)(scope, receive, send)
+        except errors.AstraflowError as error:
+            if isinstance(error, errors.StoreError):
+                error = errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message)
+            await problem_response(error)(scope, receive, send)
 
     async def _say_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises: Unavailable."""
         problem = self._node.problem()
-        if problem is None:
-            await json_response(Status(status="ready"))(scope, receive, send)
+        if problem is not None:
+            raise errors.Unavailable(errors.SCHEDULER_NOT_READY, f"not ready: {problem}")
+        await json_response(Status(status="ready"))(scope, receive, send)
+
+    async def _assign(self, tenant: str, scope: Scope) -> None:
+        """Choose the shard of a tenant that is about to be made. What it may be called is checked where it is made.
+
+        Raises: Refused, Forbidden, StoreError.
+        """
+        if not _NAME.fullmatch(tenant):
             return
-        refused = errors.Unavailable(errors.SCHEDULER_NOT_READY, f"not ready: {problem}")
-        await problem_response(refused)(scope, receive, send)
+        scheduler, app = self._node.home, self._apps(HOME_SHARD)
+        assert app is not None, "the home shard has an application at every node"
+        if await self._finder.is_new_to(scheduler.credentials.known, scope):
+            await scheduler.credentials.refresh()
+        app.admit_site_admin(scope)
+        await self._node.assign(tenant)
 
     async def _answer(self, scope: Scope, body: KeptBody, receive: Receive, send: Send) -> None:
         start = b""
@@ -84,7 +101,7 @@ class Front:
             start = await body.start(NAMED_BYTES)
         tenant = await self._finder.find(scope, start)
         if scope["method"] == "POST" and scope["path"].rstrip("/") == _TENANTS:
-            await self._node.assign(tenant)
+            await self._assign(tenant, scope)
         came_from = self._hops.came_from(scope)
         for trial in range(TRIES):
             if trial:
@@ -103,9 +120,7 @@ class Front:
                 await app(scope, body.replay, send)
                 return
             if came_from is not None:
-                moved = errors.Refused(errors.SHARD_MOVED, errors.SHARD_MOVED.says)
-                await problem_response(moved)(scope, receive, send)
-                return
+                raise errors.Refused(errors.SHARD_MOVED, errors.SHARD_MOVED.says)
             url = self._node.url_of(shard)
             if url is None:
                 continue
@@ -113,7 +128,6 @@ class Front:
                 return
             if not body.is_kept:
                 break
-        refused = errors.Unavailable(
+        raise errors.Unavailable(
             errors.SHARD_UNREACHABLE, "no scheduler owns the tenant of the request now"
         )
-        await problem_response(refused)(scope, receive, send)

@@ -90,6 +90,11 @@ class ClusterNode:
         found = self._shards.get(shard)
         return found.scheduler if found is not None and found.scheduler.is_serving else None
 
+    @property
+    def home(self) -> Scheduler:
+        """The scheduler of the home shard here, whether or not it serves."""
+        return self._shards[HOME_SHARD].scheduler
+
     def schedulers(self) -> list[Scheduler]:
         """Those of all shards that this node owns."""
         return [one.scheduler for one in self._shards.values() if one.scheduler.is_serving]
@@ -102,9 +107,14 @@ class ClusterNode:
         owner = self.seen.nodes.get(found.owner)
         return None if owner is None else owner.url
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing is known of who owns what."""
+        return self._clock.now() - self.seen.at > STALE_S
+
     def problem(self) -> str | None:
-        """Why it can answer nothing."""
-        if self._clock.now() - self.seen.at > STALE_S:
+        """Why it is not ready."""
+        if self.is_blind:
             return "the store does not answer"
         if self.scheduler_of(HOME_SHARD) is None and self.url_of(HOME_SHARD) is None:
             return "no scheduler owns the home shard"
@@ -130,6 +140,7 @@ class ClusterNode:
         Raises:
             StoreError: the store cannot be used, and waiting will not help.
         """
+        self._add(HOME_SHARD)  # what is of the process is answered before the store is there
         await self.cluster.open()
         looking = asyncio.create_task(self._keep_looking())
         try:
@@ -184,7 +195,7 @@ class ClusterNode:
             )
             self._move(nodes, shards, now)
         if self.seen.tokens != former.tokens:
-            for scheduler in self.schedulers():
+            for scheduler in {self.home, *self.schedulers()}:
                 await scheduler.credentials.refresh()
 
     def _move(self, nodes: list[NodeSeen], shards: list[ShardSeen], now: float) -> None:

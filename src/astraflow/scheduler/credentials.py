@@ -26,8 +26,6 @@ from astraflow.store.store import Store
 
 ENFORCE_EVERY_S: Final = 0.5
 REFRESH_S: Final = 0.5
-CLOCKS_APART_S: Final = 60.0
-"""A token that another scheduler has made may seem to be so much older or newer than it is."""
 WRITE_USES_EVERY_S: Final = 60.0
 """How coarse `lastUsedAt` is."""
 
@@ -44,6 +42,7 @@ class Credentials:
         self._clock = clock
         self._refreshed_at = float("-inf")
         self._refresh: asyncio.Task[None] | None = None
+        self._put_later: set[str] = set()  # tokens that were put since the last read began
         self._open: dict[object, tuple[TokenRecord, Callable[[], None]]] = {}
 
     @property
@@ -71,9 +70,9 @@ class Credentials:
         await asyncio.sleep(max(0.0, self._refreshed_at + REFRESH_S - self._clock.now()))
         self._refresh = None  # who asks from now on may know of something later
         self._refreshed_at = self._clock.now()
-        read_at = self.wall - CLOCKS_APART_S
+        self._put_later.clear()
         rows = await self._store.good_tokens(self._clock.wall_ms())
-        self.known.merge_stored(map(_record_of, rows), read_at)
+        self.known.merge_stored(map(_record_of, rows), self._put_later)
         self.enforce()
 
     def set_suspended(self, tenant: str, is_suspended: bool) -> None:
@@ -88,6 +87,7 @@ class Credentials:
         await self._store.put_token(self._current.claim, row)
         record = _record_of(row)
         self.known.put(record)
+        self._put_later.add(record.token_id)
         return record
 
     async def revoke(self, records: Iterable[TokenRecord], by: str) -> int:

@@ -96,11 +96,11 @@ class ApiTokens:
         for record in records:
             self.put(record)
 
-    def merge_stored(self, records: Iterable[TokenRecord], read_at: float) -> None:
-        """These were stored at `read_at`. What was put here since then stays."""
+    def merge_stored(self, records: Iterable[TokenRecord], later: set[str]) -> None:
+        """These are all that were stored at some time; the tokens `later` were put here since then."""
         stored = {record.token_id: record for record in records}
-        for token_id, known in list(self._by_id.items()):
-            if token_id not in stored and known.created_at < read_at:
+        for token_id in list(self._by_id):
+            if token_id not in stored and token_id not in later:
                 self.remove(token_id)
         for token_id, record in stored.items():
             if token_id not in self._by_id:

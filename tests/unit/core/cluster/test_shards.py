@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 from hypothesis import given, settings
@@ -182,5 +183,5 @@ def test_every_shard_has_an_owner_soon_and_none_moves_without_a_reason(
     assert len(world.moved) == settled, "a shard moved although nothing had failed"
     for shard in range(shards):
         last = [at for at, moved in world.moved if moved == shard]
-        steady = [b - a for a, b in zip(last, last[1:], strict=False) if a > 20]
+        steady = [b - a for a, b in pairwise(last) if a > 20]
         assert all(gap >= KEEP_S for gap in steady)
