@@ -19,7 +19,7 @@ import uvicorn
 from astraflow.api.app import Application, make_app
 from astraflow.api.routes import Timing
 from astraflow.api.server import server_config
-from astraflow.api.worker_socket import socket_class
+from astraflow.api.worker_socket import OnePlace, socket_class
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
@@ -189,7 +189,7 @@ async def _listening(
     scheduler: Scheduler, app: Application, metrics: Metrics, listener: socket.socket
 ) -> AsyncIterator[Rig]:
     port = listener.getsockname()[1]
-    config = server_config(app, "127.0.0.1", port, sockets=socket_class(scheduler))
+    config = server_config(app, "127.0.0.1", port, sockets=socket_class(OnePlace(scheduler)))
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

@@ -61,6 +61,7 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Code, Refused, Unavailable
 from astraflow.core.security.bearer import TokenRecord
+from astraflow.core.security.policy import SITE
 from astraflow.observe.audit_marks import AuditMark, begin_audit
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.request_ids import begin_request, current_request_id
@@ -170,6 +171,14 @@ class Application:
         response = await self._respond(scope, receive)
         await response(scope, receive, send)
 
+    def is_web_app(self, path: str) -> bool:
+        """Whether a path is one of the web app, which needs no scheduler."""
+        return not self._router.methods(path) and self._web_app.has(path)
+
+    def admit_site_admin(self, scope: Scope) -> None:
+        """Raises: Refused, Forbidden: the request is not of an admin of the site."""
+        self._gate.admit(SITE, scope["method"], scope["headers"])
+
     async def _respond(self, scope: Scope, receive: Receive) -> AsgiApp:
         refused = self._check(scope)
         if refused is not None:
@@ -187,7 +196,7 @@ class Application:
     async def _respond_beside(self, scope: Scope) -> Response:
         """What a path without a route gets: it may be one of the web app."""
         path = scope["path"]
-        if not self._router.methods(path) and self._web_app.has(path):
+        if self.is_web_app(path):
             if scope["method"] in _READING:
                 response = await self._web_app.respond(scope)
             else:

@@ -18,7 +18,7 @@ from typing import Final
 
 import uvicorn
 
-from astraflow.api.app import make_app
+from astraflow.api.served import Deployment, Origins, Served, open_served
 from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
@@ -26,8 +26,6 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
-from astraflow.scheduler.assembly import assemble, bootstrap_tokens
-from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store import open_store
 from astraflow.tls.contexts import ServerTls
@@ -62,38 +60,30 @@ async def serve(
     """
     clock = clock or SystemClock()
     manager = ServiceManager.take_from(os.environ)
-    metrics = Metrics()
-    tokens = bootstrap_tokens(token, worker_token, settings.metrics_token)
     tls = _tls_of(settings)
     spans = open_span_export(
         "astraflow-scheduler", f"{socket.gethostname()}-{os.getpid()}", settings.otlp_endpoint
     )
     store = open_store(settings.store_url, ttl_s=settings.shard_lease_ms / 1000)
-    scheduler = assemble(
-        settings,
-        store=store,
-        clock=clock,
-        secret=secret,
-        tokens=tokens,
-        metrics=metrics,
-        origin=_url_origin(sock, tls),
-        reached=reached,
-        spans=spans,
+    origins = Origins(_url_origin(sock, tls), _node_origin(sock, tls))
+    deployment = Deployment(
+        settings, secret, token, worker_token, clock, Metrics(), spans, origins, reached
     )
-    app = make_app(scheduler, settings, secret=secret, metrics=metrics, clock=clock)
+    served = open_served(deployment, store)
     host, port = sock.getsockname()[:2]
     context = None if tls is None else tls.context
-    config = server_config(app, host, port, sockets=socket_class(scheduler), tls=context)
+    sockets = socket_class(served.places)
+    config = server_config(served.app, host, port, sockets=sockets, tls=context)
     server = _Server(config)
     watching = None if tls is None else asyncio.create_task(tls.watch())
     try:
-        async with reporting(manager, scheduler.status):
+        async with reporting(manager, served.status):
             if stop is not None:
-                await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
+                await _run(served, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
                 return
             stop = asyncio.Event()
             with _stopping(stop, manager):
-                await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
+                await _run(served, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
     finally:
         if watching is not None:
             watching.cancel()
@@ -116,6 +106,16 @@ def _url_origin(sock: socket.socket, tls: ServerTls | None) -> str:
     return "" if address.is_unspecified else _origin(sock, tls)
 
 
+def _node_origin(sock: socket.socket, tls: ServerTls | None) -> str:
+    """Where other schedulers of the same store reach this one: a server that is bound to every address is reached by
+    the name of its machine."""
+    address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
+    if not address.is_unspecified:
+        return _origin(sock, tls)
+    scheme = "http" if tls is None else "https"
+    return f"{scheme}://{socket.gethostname()}:{sock.getsockname()[1]}"
+
+
 def _origin(sock: socket.socket, tls: ServerTls | None) -> str:
     """Where we listen."""
     scheme = "http" if tls is None else "https"
@@ -124,21 +124,21 @@ def _origin(sock: socket.socket, tls: ServerTls | None) -> str:
 
 
 async def _run(
-    scheduler: Scheduler,
+    served: Served,
     server: uvicorn.Server,
     sock: socket.socket,
     stop: asyncio.Event,
     on_ready: Callable[[], None],
 ) -> None:
-    serving = asyncio.create_task(scheduler.run())
+    serving = asyncio.create_task(served.run())
     listening = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        if await _comes_first(scheduler.ready.wait(), serving, stop):
+        if await _comes_first(served.ready.wait(), serving, stop):
             on_ready()
             await _comes_first(stop.wait(), serving, stop)
     finally:
         server.should_exit = True
-        scheduler.end_streams()
+        served.end_streams()
         await listening
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):

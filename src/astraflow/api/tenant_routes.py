@@ -46,7 +46,7 @@ class TenantEndpoints(Endpoints):
     async def list_tenants(self, request: Request[ListTenants]) -> AsgiApp:
         query, tenant = request.query, request.tenant
         after = self._cursors.read("tenants", tenant, query.cursor, str) or ""
-        rest = [one for one in self._scheduler.tenants.all() if one.tenant > after]
+        rest = [one for one in await self._scheduler.tenants.all() if one.tenant > after]
         page = rest[: query.count]
         last = page[-1].tenant if len(rest) > len(page) else None
         cursor = self._cursors.make("tenants", tenant, last)
@@ -100,7 +100,7 @@ class TenantEndpoints(Endpoints):
             tenant=record.tenant,
             suspended=record.is_suspended,
             **msgspec.structs.asdict(policy),
-            use=TenantUse(**used._asdict()),
+            use=None if used is None else TenantUse(**used._asdict()),
             created_at=iso(record.created_at) if record.created_at else None,
             created_by=record.created_by,
         )

@@ -8,7 +8,9 @@ Rule 1: only `TURN_FRAMES` frames of one connection are handled in one turn of t
 Rule 2: a peer that does not read is not read either, and is closed after a timeout. Its write buffer has a limit; of
         several pings only the last is answered (RFC 6455 §5.5.3 allows it).
 Rule 3: before the handshake a peer may send little.
-Rule 4: a worker of protocol 1 is translated here (`v1_edge`). The subprotocol says which protocol a worker speaks, or
+Rule 4: where several schedulers share a store, the first frame says whose the worker is. One of another scheduler is
+        told where that is (`E.SESSION.MOVED`).
+Rule 5: a worker of protocol 1 is translated here (`v1_edge`). The subprotocol says which protocol a worker speaks, or
         without one its first message (PROTOCOL §2).
 """
 
@@ -18,12 +20,13 @@ import asyncio
 import base64
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from astraflow.api.v1_edge import V1Edge
 from astraflow.core import errors
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame
+from astraflow.core.protocol.moved import claimed_tenant
 from astraflow.core.protocol.v1.frames import is_v1_opening
 from astraflow.core.protocol.websocket import (
     CLOSE,
@@ -34,6 +37,7 @@ from astraflow.core.protocol.websocket import (
     close_bytes,
     text_head,
 )
+from astraflow.core.security.policy import SITE_TENANT
 from astraflow.observe.request_ids import request_id_of
 from astraflow.tls.contexts import peer_certificate
 
@@ -58,8 +62,8 @@ _KEY_BYTES: Final = 16
 class _WorkerSocket(asyncio.Protocol):
     """One connection of a worker, as the writer sees it."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, places: WorkerPlaces) -> None:
+        self._places = places
         self._loop = asyncio.get_running_loop()
         self._writer: Writer | None = None
         self._conn = ""
@@ -143,8 +147,13 @@ class _WorkerSocket(asyncio.Protocol):
                 break
         self._transport.write(b"\r\n".join([*response, b"", b""]))
         self._reader = FrameReader(limits.MAX_FIRST_BYTES, is_masked=True)
+        scheduler = self._places.scheduler
+        if scheduler is not None:
+            self._connect(scheduler)
+
+    def _connect(self, scheduler: Scheduler) -> None:
         try:
-            serving, self._conn = self._scheduler.connect(self, self._certificate())
+            serving, self._conn = scheduler.connect(self, self._certificate())
         except errors.Unavailable:
             self.close(limits.CLOSE_TRY_LATER)
             return
@@ -152,11 +161,23 @@ class _WorkerSocket(asyncio.Protocol):
         if self._is_v1:
             self._edge = V1Edge(self._writer, self._conn, self._put)
 
+    def _find_place(self, first: bytes) -> None:
+        """Connect to the scheduler of the worker's tenant, or say where it is."""
+        tenant = claimed_tenant(first) or SITE_TENANT
+        found = self._places.find(tenant)
+        if isinstance(found, bytes):
+            self._put([found])
+            self.close(limits.CLOSE_POLICY)
+        elif found is None:
+            self.close(limits.CLOSE_TRY_LATER)
+        else:
+            self._connect(found)
+
     def _refusal(self, line: bytes, headers: dict[bytes, bytes], request_id: bytes) -> bytes | None:
         method, _, rest = line.partition(b" ")
         if rest.partition(b" ")[0].partition(b"?")[0] != PATH:
             return _refuse_upgrade(b"404 Not Found", b"there is no such socket", request_id)
-        if not self._scheduler.is_ready():
+        if not self._places.is_ready():
             more = (request_id, b"Retry-After: 1")
             return _refuse_upgrade(b"503 Service Unavailable", b"not ready", *more)
         if headers.get(b"sec-websocket-version") != VERSION:
@@ -202,6 +223,8 @@ class _WorkerSocket(asyncio.Protocol):
         elif self._is_closing:
             return  # it does not count any more
         elif kind == TEXT:
+            if self._writer is None:
+                self._find_place(payload)
             if self._writer is not None:
                 self._on_text(self._writer, payload)
         elif kind == PING:
@@ -345,11 +368,35 @@ def _refuse_upgrade(status: bytes, text: bytes, *more: bytes) -> bytes:
     return b"\r\n".join([*head, b"", text])
 
 
-def socket_class(scheduler: Scheduler) -> type[asyncio.Protocol]:
+class WorkerPlaces(Protocol):
+    """Where the workers of a tenant belong."""
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        """The one scheduler of all tenants, if there is one."""
+
+    def is_ready(self) -> bool: ...
+
+    def find(self, tenant: str) -> Scheduler | bytes | None:
+        """The scheduler of a tenant; or the frame that says where it is; None if nobody knows now."""
+
+
+class OnePlace:
+    """A scheduler that serves all tenants."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.is_ready = scheduler.is_ready
+
+    def find(self, tenant: str) -> Scheduler:
+        return self.scheduler
+
+
+def socket_class(places: WorkerPlaces) -> type[asyncio.Protocol]:
     """What uvicorn makes for each upgraded connection (its `ws` setting)."""
 
     class WorkerSocket(_WorkerSocket):
         def __init__(self, **_: Any) -> None:
-            super().__init__(scheduler)
+            super().__init__(places)
 
     return WorkerSocket

@@ -137,16 +137,19 @@ def list_tenants(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fal
 
 def _row(one: Tenant) -> tuple[object, ...]:
     state = "suspended" if one.suspended else "active"
+    use = one.use
     used = (
-        _of(one.use.runs, one.max_runs),
-        _of(one.use.tasks, one.max_tasks),
-        _of(one.use.workers, one.max_workers),
+        _of(None if use is None else use.runs, one.max_runs),
+        _of(None if use is None else use.tasks, one.max_tasks),
+        _of(None if use is None else use.workers, one.max_workers),
     )
     return one.tenant, state, f"{one.weight:g}", *used
 
 
-def _of(used: int, limit: int | None) -> str:
-    return str(used) if limit is None else f"{used}/{limit}"
+def _of(used: int | None, limit: int | None) -> str:
+    """`used` None: another scheduler knows."""
+    known = "?" if used is None else str(used)
+    return known if limit is None else f"{known}/{limit}"
 
 
 @app.command()

@@ -192,6 +192,20 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
         _Text | None,
         _says("URL at which workers and browsers reach this scheduler, if not where it listens"),
     ] = None
+    node_url: Annotated[
+        _Text | None,
+        _says(
+            "PostgreSQL: URL at which the other schedulers of the same database, and workers that they send here, "
+            "reach this one, if not where it listens"
+        ),
+    ] = None
+    node_ca_file: Annotated[
+        Path | None,
+        _says(
+            "PostgreSQL: certificates (PEM) of the authority of the other schedulers' certificates, "
+            "if the system does not know it"
+        ),
+    ] = None
     blobs_url: Annotated[
         _Text | None,
         _says(

@@ -564,6 +564,12 @@ BLOBS_FOREIGN = _final("E.BLOBS.FOREIGN", 500,
 SCHEDULER_NOT_READY = _again("E.SCHEDULER.NOT_READY", 503,
     "this scheduler does not serve now: it starts, its store does not answer, or another scheduler owns the store",
     "try again after Retry-After, or ask another scheduler of the same store")
+SHARD_MOVED = _again("E.SHARD.MOVED", 421,
+    "another scheduler owns the tenant of the request; nothing was done",
+    "nothing: the scheduler that passed the request on looks for the owner again")
+SHARD_UNREACHABLE = _again("E.SHARD.UNREACHABLE", 503,
+    "the scheduler that owns the tenant of the request does not answer; what changes something may have been done",
+    "try again after Retry-After, with the same Idempotency-Key")
 SERVER_UNREACHABLE = _again("E.SERVER.UNREACHABLE", 503,
     "the scheduler does not respond where it should be",
     "start one with `astra up`, or say where it is with ASTRA_SERVER and ASTRA_TOKEN")

@@ -89,12 +89,12 @@ class Counter(_Series):
 class Gauge(_Series):
     """Goes up and down. One that is read from where it is kept (`follow`) costs nothing until a scrape."""
 
-    __slots__ = ("_read", "_values")
+    __slots__ = ("_sources", "_values")
 
     def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
         super().__init__(name, help, labels)
         self._values: dict[Labels, float] = {} if labels else {(): 0}
-        self._read: Callable[[], Mapping[Labels, float]] | None = None
+        self._sources: list[Callable[[], Mapping[Labels, float]]] = []
 
     def set(self, *key: str, to: float) -> None:
         self._values[self._room(self._values, key)] = to
@@ -104,16 +104,27 @@ class Gauge(_Series):
         self._values[key] = self._values.get(key, 0) + by
 
     def follow(self, read: Callable[[], Mapping[Labels, float]]) -> None:
-        """Ask this at every scrape instead of keeping values."""
-        self._read = read
+        """Ask this at every scrape instead of keeping values; the values of several are added up."""
+        self._sources.append(read)
+
+    def _current(self) -> Mapping[Labels, float]:
+        if not self._sources:
+            return self._values
+        if len(self._sources) == 1:
+            return self._sources[0]()
+        sums: dict[Labels, float] = {}
+        for read in self._sources:
+            for key, value in read().items():
+                sums[key] = sums.get(key, 0) + value
+        return sums
 
     def value(self, *key: str) -> float:
         return self._present().get(key, 0)
 
     def _present(self) -> Mapping[Labels, float]:
         """The values now; what is read past the bound is added up."""
-        values = self._values if self._read is None else self._read()
-        if self._read is None or len(values) <= MAX_SERIES:
+        values = self._current()
+        if not self._sources or len(values) <= MAX_SERIES:
             return values
         bounded: dict[Labels, float] = {}
         for key, value in values.items():

@@ -33,6 +33,7 @@ from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
+from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store.store import Store
 from astraflow.ulids import Ulids
@@ -113,6 +114,11 @@ def _oidc_terms(
     return OidcTerms(issuer, roles, settings.oidc_groups_claim, OidcFlows(ring))
 
 
+def new_scheduler_id() -> str:
+    """Two containers may have one host name and one pid: the claim on the store must not be taken for its own."""
+    return f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
+
+
 def assemble(
     settings: SchedulerSettings,
     *,
@@ -125,8 +131,11 @@ def assemble(
     reached: Reached = pass_by,
     rng: Random | None = None,
     spans: SpanExport | None = None,
+    scheduler_id: str | None = None,
+    turns: ShardTurns | None = None,
 ) -> Scheduler:
-    """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so.
+    """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so. `turns`: when
+    it may claim its shard; without, always.
 
     Raises:
         Refused: a setting about packages, blobs or secrets cannot be used.
@@ -137,10 +146,9 @@ def assemble(
     ring = KeyRing.of_secrets(secrets)
     base_url = (settings.public_url or origin).rstrip("/")
     current = Current()
-    gauge = SchedulerGauge(metrics, current)
+    gauge = SchedulerGauge(metrics, current, is_alone=turns is None)
     parts = Parts(
-        # Two containers may have one host name and one pid: the claim on the store must not be taken for its own.
-        scheduler_id=f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
+        scheduler_id=scheduler_id or new_scheduler_id(),
         store=store,
         clock=clock,
         ids=Ulids(clock),
@@ -174,4 +182,4 @@ def assemble(
         base_url=base_url,
     )
     masters = open_master_keys(settings)
-    return Scheduler(parts, catalogs, current, blobs, pools, tokens, masters)
+    return Scheduler(parts, catalogs, current, blobs, pools, tokens, masters, turns)

@@ -20,7 +20,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.repository import Repository, Rules
 from astraflow.scheduler.shipped_packages import publish_shipped
 from astraflow.scheduler.signed_urls import UrlSigner
-from astraflow.store.store import Claim, Store
+from astraflow.store.store import HOME_SHARD, Claim, Store
 
 _log: Final = logging.getLogger(__name__)
 
@@ -55,8 +55,10 @@ class BlobServices:
 
     async def begin(self, claim: Claim) -> None:
         """Serving begins. Raises: Refused, as `check_location`; StoreError."""
-        if self._location is not None:
+        if self._location is not None and claim.shard == HOME_SHARD:
             await self._location.take(claim)
+        elif self._location is not None:
+            await self._location.check()
         await self.repository.load(claim)
         if self._ships:
             await publish_shipped(self.repository)
@@ -64,8 +66,10 @@ class BlobServices:
     def end(self) -> None:
         self.repository.let_go()
 
-    async def tend(self) -> None:
+    async def tend(self, claim: Claim) -> None:
         """Sweep from time to time. A location that does not answer is retried at the next sweep."""
+        if claim.shard != HOME_SHARD:
+            await asyncio.Event().wait()  # one owner sweeps the blobs of all
         time = ConfirmedTime(self._clock)
         while True:
             try:

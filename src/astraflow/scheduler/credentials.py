@@ -25,6 +25,7 @@ from astraflow.store.rows import TokenRow
 from astraflow.store.store import Store
 
 ENFORCE_EVERY_S: Final = 0.5
+REFRESH_S: Final = 0.5
 WRITE_USES_EVERY_S: Final = 60.0
 """How coarse `lastUsedAt` is."""
 
@@ -39,6 +40,9 @@ class Credentials:
         self._store = store
         self._current = current
         self._clock = clock
+        self._refreshed_at = float("-inf")
+        self._refresh: asyncio.Task[None] | None = None
+        self._put_later: set[str] = set()  # tokens that were put since the last read began
         self._open: dict[object, tuple[TokenRecord, Callable[[], None]]] = {}
 
     @property
@@ -49,8 +53,27 @@ class Credentials:
         """Read what is stored. Raises: StoreError."""
         rows = await self._store.good_tokens(self._clock.wall_ms())
         self.known.replace_stored(map(_record_of, rows))
-        for tenant in await self._store.tenants():
+        for tenant in await self._store.all_tenants():
             self.set_suspended(tenant.tenant, tenant.is_suspended)
+
+    async def refresh(self) -> None:
+        """Read what other schedulers have stored or revoked until now, and end what is open under what is revoked. All
+        who ask within `REFRESH_S` wait for one read: a caller with a bad token asks as often as it likes.
+
+        Raises: StoreError.
+        """
+        if self._refresh is None:
+            self._refresh = asyncio.create_task(self._refresh_later())
+        await asyncio.shield(self._refresh)
+
+    async def _refresh_later(self) -> None:
+        await asyncio.sleep(max(0.0, self._refreshed_at + REFRESH_S - self._clock.now()))
+        self._refresh = None  # who asks from now on may know of something later
+        self._refreshed_at = self._clock.now()
+        self._put_later.clear()
+        rows = await self._store.good_tokens(self._clock.wall_ms())
+        self.known.merge_stored(map(_record_of, rows), self._put_later)
+        self.enforce()
 
     def set_suspended(self, tenant: str, is_suspended: bool) -> None:
         """Whether the credentials of a tenant count; `enforce` ends what is open."""
@@ -64,6 +87,7 @@ class Credentials:
         await self._store.put_token(self._current.claim, row)
         record = _record_of(row)
         self.known.put(record)
+        self._put_later.add(record.token_id)
         return record
 
     async def revoke(self, records: Iterable[TokenRecord], by: str) -> int:

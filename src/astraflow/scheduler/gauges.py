@@ -45,7 +45,8 @@ _Kind = tuple[str, str]
 class SchedulerGauge:
     """Turns what is committed into numbers. `current`: the engine that serves, if one does."""
 
-    def __init__(self, metrics: Metrics, current: Current) -> None:
+    def __init__(self, metrics: Metrics, current: Current, *, is_alone: bool = True) -> None:
+        """`is_alone`: whether the process is ready when this scheduler is."""
         self._metrics = metrics
         self._current = current
         # Only of what is out or waits: an entry goes when its attempt ends.
@@ -57,7 +58,8 @@ class SchedulerGauge:
         metrics.sessions.follow(self._sessions)
         metrics.connections.follow(self._connections)
         metrics.workers.follow(self._workers)
-        metrics.ready.follow(lambda: {(): float(current.problem() is None)})
+        if is_alone:
+            metrics.ready.follow(lambda: {(): float(current.problem() is None)})
 
     def committed(self, seconds: float, batch: Batch) -> None:
         metrics = self._metrics

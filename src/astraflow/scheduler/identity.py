@@ -34,6 +34,6 @@ class IdentityServices:
             session_idle_s=parts.session_idle_s,
         )
         self.tenants = Tenants(
-            current, self.credentials, clock, requests_per_second=parts.requests_per_second
+            store, current, self.credentials, clock, requests_per_second=parts.requests_per_second
         )
         self.oidc = OidcLogins(parts.oidc, self.users, self.logins, self.tenants, current, clock)

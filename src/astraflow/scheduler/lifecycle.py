@@ -3,7 +3,9 @@
 Rule 1: it serves under one claim at a time. When the store fails it discards everything and restarts from what is
         stored; meanwhile it says that it is not ready, and why.
 Rule 2: a failure that an operator must look at ends it: a disk that cannot flush is not tried again.
-Rule 3: an engine that failed is restored from the store. If it is known at what it failed, that is kept out
+Rule 3: where several nodes share a store, it claims its shard only in its turn, and gives it back when it is told to
+        (`shard_turns.py`).
+Rule 4: an engine that failed is restored from the store. If it is known at what it failed, that is kept out
         (`frame_quarantine.py`); if not, and it happens again and again, the scheduler ends.
 """
 
@@ -24,6 +26,7 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.restored_store import wait_after_restore
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, open_serving
+from astraflow.scheduler.shard_turns import GivenBack, ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.writer import EngineFailed
@@ -61,6 +64,7 @@ class Lifecycle:
         blobs: BlobServices | None = None,
         vault: SecretVault | None = None,
         triggers: TriggerServices | None = None,
+        turns: ShardTurns | None = None,
     ) -> None:
         self._parts = parts
         self._current = current
@@ -71,6 +75,7 @@ class Lifecycle:
         self._blobs = blobs
         self._vault = vault
         self._triggers = triggers
+        self._turns = turns
         self._quarantine = FrameQuarantine()
         self._failures = 0
         self.ready = asyncio.Event()
@@ -95,6 +100,8 @@ class Lifecycle:
         parts = self._parts
         began = parts.clock.now()
         try:
+            if self._turns is not None:
+                await self._turns.wait()
             claim = await parts.store.claim(parts.scheduler_id)
             if claim is None:
                 await self._stand_by()
@@ -114,9 +121,10 @@ class Lifecycle:
             self._feed.begin()
             self.ready.set()
             try:
-                blobs = [] if self._blobs is None else [self._blobs.tend()]
+                blobs = [] if self._blobs is None else [self._blobs.tend(claim)]
                 triggers = [] if self._triggers is None else self._triggers.tend()
-                await serving.run(self._credentials.tend(), *blobs, *triggers)
+                turns = [] if self._turns is None else [self._turns.until_given()]
+                await serving.run(self._credentials.tend(), *blobs, *triggers, *turns)
             finally:
                 self._current.end()
                 if self._blobs is not None:
@@ -127,6 +135,8 @@ class Lifecycle:
                 # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
                 with suppress(errors.StoreError):
                     await parts.store.release(claim)
+        except GivenBack as gave:
+            self._current.explain(str(gave))
         except EngineFailed as failure:
             await self._after_failure(failure, parts.clock.now() - began)
         except errors.StoreError as error:

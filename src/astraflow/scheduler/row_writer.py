@@ -47,6 +47,7 @@ from astraflow.core.runs.facts import (
 from astraflow.scheduler.audit_chains import AuditChains
 from astraflow.scheduler.fleet_rows import write_fleet
 from astraflow.scheduler.refusals import Refusals
+from astraflow.scheduler.sent_audits import SentAudits
 from astraflow.store.rows import (
     AuditHeadRow,
     AuditRow,
@@ -58,6 +59,7 @@ from astraflow.store.rows import (
     TenantEvent,
     WorkerRow,
 )
+from astraflow.store.store import Claim
 
 SEGMENT_BYTES: Final = 1024**2
 """A segment is closed when it has so many bytes, so that one row does not hold a hundred large results."""
@@ -87,11 +89,13 @@ class RowWriter:
         workers: Iterable[WorkerRow],
         heads: dict[str, int],
         audit_heads: Iterable[AuditHeadRow] = (),
+        claim: Claim | None = None,
     ) -> None:
         self.workers = {(row.tenant, row.worker_id): row for row in workers}
         self._heads = dict(heads)
         self._refusals = Refusals()
         self.audit_chains = AuditChains(audit_heads)
+        self._sent_audits = SentAudits(claim)
         self._standing = {
             row.run_id: _Standing(
                 row.tenant, row.plan_id, row.status, row.cancel_requested, row.started_at
@@ -272,6 +276,11 @@ class RowWriter:
             "worker": fact.worker_id,
             "session": fact.session_id,
         }
+        if self._sent_audits.takes(fact):
+            changes.sent_audits.append(self._sent_audits.send(fact))
+            return
+        if fact.sent_id:
+            changes.sent_audits_gone.append((fact.sent_id,))
         detail = _encode({name: value for name, value in named.items() if value})
         row = AuditRow(
             fact.tenant, fact.at, fact.who, fact.action, fact.corr, fact.code, detail,

@@ -32,6 +32,7 @@ from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.runs import Runs
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, Serving
+from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
 from astraflow.scheduler.trigger_services import TriggerServices
@@ -54,6 +55,7 @@ class Scheduler:
         pools: PoolServices | None = None,
         known: ApiTokens | None = None,
         masters: MasterKeys | None = None,
+        turns: ShardTurns | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
         plans, table = Plans(store, catalogs), TriggerTable(store, current, clock)
@@ -99,7 +101,7 @@ class Scheduler:
         )
         values = ValueStore(None if blobs is None else blobs.copies, current)
         vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets, values)
-        tended = (self.credentials, blobs, vault, self.triggers)
+        tended = (self.credentials, blobs, vault, self.triggers, turns)
         self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
         self.events = TenantEvents(current, self._feed)
         self.mixed_events = MixedEvents(store, current, self._feed, self.reader)
@@ -132,6 +134,10 @@ class Scheduler:
     def ready(self) -> asyncio.Event:
         return self._lifecycle.ready
 
+    @property
+    def is_serving(self) -> bool:
+        return self._current.is_serving
+
     def is_ready(self) -> bool:
         return self.problem() is None
 
@@ -145,7 +151,7 @@ class Scheduler:
 
     async def usage(self) -> tuple[str, Usage]:
         """The kind of its store, and what that holds."""
-        kind = type(self._store).__name__.removesuffix("Store").lower()
+        kind = type(self._store.database).__name__.removesuffix("Database").lower()
         return kind, await self._store.usage()
 
     def end_streams(self) -> None:

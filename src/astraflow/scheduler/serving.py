@@ -40,13 +40,14 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.run_traces import RunTraces
+from astraflow.scheduler.sent_audits import keep_sent_audits
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_values import close_stale_values
 from astraflow.scheduler.stale_workers import forget_stale_workers
 from astraflow.scheduler.store_timeouts import STALL_TIMEOUT_S
 from astraflow.scheduler.writer import Reached, Writer, WriterGauge
 from astraflow.store.rows import RunRow
-from astraflow.store.store import Claim, Retention, Store
+from astraflow.store.store import HOME_SHARD, Claim, Retention, Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -57,6 +58,9 @@ RENEW_RATIO: Final = 0.2
 SWEEP_EVERY_S: Final = 60.0
 SWEEP_PAUSE_S: Final = 0.05
 """Between two pieces of one sweep, so that commits go between them."""
+
+IS_FULL: Final = "is_full"
+"""The value of the site that says whether the store has passed its bound."""
 
 READERS: Final = 32
 """Runs that are read at once while a scheduler starts."""
@@ -124,6 +128,8 @@ class Serving:
         tasks = [self.writer.run(), self._sweep(), *beside]
         if self.claim.ttl_s is not None:
             tasks.append(self._renew(self.claim.ttl_s))
+            if self.claim.shard == HOME_SHARD:
+                tasks.append(keep_sent_audits(self._parts.store, self.writer))
         await _first_to_fail(tasks)
 
     async def _renew(self, ttl_s: float) -> None:
@@ -154,6 +160,9 @@ class Serving:
             await self._sweep_once(self._parts)
 
     async def _sweep_once(self, parts: Parts) -> None:
+        if self.claim.shard != HOME_SHARD:
+            await self._after_sweep(parts)
+            return
         while True:
             swept = await parts.store.sweep(self.claim, parts.retention, self._time.wall_ms())
             if swept.runs:
@@ -161,14 +170,32 @@ class Serving:
             if not swept.more:
                 break
             await asyncio.sleep(SWEEP_PAUSE_S)
-        self._heads_log.log(self.writer.rows.audit_chains, parts.clock.now())
-        forget_stale_workers(self.writer, parts.retention.workers_s, self._time.wall_ms())
-        await close_stale_values(parts.store, self.writer)
         usage = await parts.store.usage()
         limit = parts.retention.max_bytes
         # What is active is never swept, so that the bound may be passed by it alone.
         self.is_full = limit is not None and usage.bytes > limit
         parts.gauge.stored(usage.bytes)
+        if self.claim.ttl_s is not None:
+            await self._tell_room(parts.store)
+        await self._tidy(parts)
+
+    async def _tell_room(self, store: Store) -> None:
+        """Tell the owners of other shards whether the store takes new runs."""
+        full = "yes" if self.is_full else "no"
+        if await store.find_site(IS_FULL) != full:
+            await store.put_site(self.claim, IS_FULL, full)
+
+    async def _after_sweep(self, parts: Parts) -> None:
+        """The owner of the home shard sweeps the whole store. Which runs it has removed is not known here."""
+        self.writer.feed.tapes.clear()
+        self.is_full = await parts.store.find_site(IS_FULL) == "yes"
+        await self._tidy(parts)
+
+    async def _tidy(self, parts: Parts) -> None:
+        """Remove what the engine alone knows to be over."""
+        self._heads_log.log(self.writer.rows.audit_chains, parts.clock.now())
+        forget_stale_workers(self.writer, parts.retention.workers_s, self._time.wall_ms())
+        await close_stale_values(parts.store, self.writer)
 
 
 async def _first_to_fail(endless: Sequence[Coroutine[None, None, None]]) -> None:
@@ -227,7 +254,8 @@ async def open_serving(
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
-    row_writer = RowWriter(rows, workers, await store.event_heads(), await store.audit_heads())
+    heads = await store.event_heads(), await store.audit_heads()
+    row_writer = RowWriter(rows, workers, *heads, claim)
     await _hold(parts, claim, ownership)
     writer = Writer(
         engine,

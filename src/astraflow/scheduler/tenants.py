@@ -28,6 +28,8 @@ from astraflow.core.security.policy import SITE_TENANT
 from astraflow.core.security.rates import KeyedRateLimit
 from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.fleet_rows import tenant_of
+from astraflow.store.store import HOME_SHARD, Store
 
 BURST_S: Final = 2.0
 """A quiet tenant may send as many requests at once as it may in so many seconds."""
@@ -38,6 +40,7 @@ class Tenants:
 
     def __init__(
         self,
+        store: Store,
         current: Current,
         credentials: Credentials,
         clock: Clock,
@@ -45,6 +48,7 @@ class Tenants:
         requests_per_second: float | None = None,
     ) -> None:
         """`requests_per_second`: for each credential, whatever its tenant."""
+        self._store = store
         self._current = current
         self._credentials = credentials
         self._clock = clock
@@ -108,14 +112,18 @@ class Tenants:
             raise errors.NotFound(errors.TENANT_NOT_FOUND, f"no such tenant: {tenant[:64]}")
         return found
 
-    def all(self) -> list[TenantRecord]:
-        """By name."""
+    async def all(self) -> list[TenantRecord]:
+        """Those of all shards, by name. Raises: Unavailable, StoreError."""
+        await self._current.writer.barrier()
         known = {SITE_TENANT: _SITE}
-        known.update((one.tenant, one) for one in self._current.engine.ask.tenants())
+        known.update((row.tenant, tenant_of(row)) for row in await self._store.all_tenants())
         return [known[name] for name in sorted(known)]
 
-    def usage(self, tenant: str) -> TenantUsage:
-        return self._current.engine.ask.usage(tenant)
+    def usage(self, tenant: str) -> TenantUsage | None:
+        """What a tenant uses; None, if it is not one of this shard."""
+        ask, shard = self._current.engine.ask, self._current.claim.shard
+        is_here = ask.tenant(tenant) is not None or (tenant == SITE_TENANT and shard == HOME_SHARD)
+        return ask.usage(tenant) if is_here else None
 
     # -- rates ------------------------------------------------------------------------------
 

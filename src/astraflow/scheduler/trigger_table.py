@@ -30,8 +30,9 @@ from astraflow.core.workflow.definition import WorkflowSpec
 from astraflow.core.workflow.problems import Problems
 from astraflow.core.workflow.trigger_rules import check_triggers
 from astraflow.scheduler.current import Current
-from astraflow.store.rows import TriggerChanges, TriggerFireRow, TriggerRow
+from astraflow.store.rows import TriggerFireRow, TriggerRow
 from astraflow.store.store import Store
+from astraflow.store.trigger_changes import TriggerChanges
 
 HOOK_BYTES: Final = 24
 """192 bits: whoever does not know the address of a webhook cannot guess it."""

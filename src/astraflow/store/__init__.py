@@ -9,7 +9,12 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from astraflow.store.store import Store
 
-__all__ = ["open_store"]
+__all__ = ["is_shared", "open_store"]
+
+
+def is_shared(url: str) -> bool:
+    """Whether several schedulers can use the store at once."""
+    return url.startswith(("postgresql://", "postgres://"))
 
 
 def open_store(url: str, *, ttl_s: float | None = None) -> Store:
@@ -22,7 +27,7 @@ def open_store(url: str, *, ttl_s: float | None = None) -> Store:
     Raises:
         Refused: no such kind of store, or no place in it.
     """
-    scheme, separator, place = url.partition("://")
+    scheme, _, place = url.partition("://")
     # Imported where needed: a store of one kind does not pay for the others.
     if url in ("memory://", "sqlite://:memory:", "sqlite:///:memory:"):
         from astraflow.store.memory import MemoryStore
@@ -32,7 +37,7 @@ def open_store(url: str, *, ttl_s: float | None = None) -> Store:
         from astraflow.store.sqlite import SqliteStore
 
         return SqliteStore(place[1:])
-    if scheme in ("postgresql", "postgres") and separator:
+    if is_shared(url):
         from astraflow.store.postgres import PostgresStore
 
         return PostgresStore(url) if ttl_s is None else PostgresStore(url, ttl_s=ttl_s)

@@ -9,7 +9,7 @@ import msgspec
 from astraflow.core.security.audit_chain import ChainHead
 from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows
-from astraflow.store.rows import AuditHeadRow, AuditRow
+from astraflow.store.rows import AuditHeadRow, AuditRow, SentAuditRow
 from astraflow.store.tables import table_of
 
 if TYPE_CHECKING:
@@ -65,8 +65,15 @@ class StoredAudits:
         return _numbered(found)
 
     async def audit_heads(self) -> list[AuditHeadRow]:
-        """Where the chain of each tenant ends."""
-        return await all_rows(self._database, AuditHeadRow, "audit_heads")
+        """Where the chain of each tenant of the shard ends."""
+        return await all_rows(
+            self._database, AuditHeadRow, "audit_heads", shard=self._database.shard
+        )
+
+    async def sent_audits(self, limit: int) -> list[SentAuditRow]:
+        """What the owners of other shards have sent to the tenants of this one, in the order of each."""
+        shard = self._database.shard
+        return await all_rows(self._database, SentAuditRow, "sent_audits", shard=shard, limit=limit)
 
     async def audit_head(self, tenant: str) -> tuple[ChainHead, int]:
         """Where the chain of a tenant ends, and the last number that retention has removed from its beginning."""

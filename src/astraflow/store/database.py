@@ -45,6 +45,16 @@ class Transaction(Reader, Protocol):
 class Database(Reader, Protocol):
     """Where the rows are, and who may write them."""
 
+    shard: int
+    """What is claimed here; what an owner reads when it starts is of this shard."""
+
+    def of_shard(self, shard: int) -> Database:
+        """The same rows for the owner of another shard.
+
+        Raises:
+            Refused: this kind of store has one owner.
+        """
+
     async def open(self) -> None:
         """Connect, and migrate the schema forward behind a lock.
 

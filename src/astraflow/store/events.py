@@ -16,9 +16,10 @@ class StoredEvents:
         self._database = database
 
     async def event_heads(self) -> dict[str, int]:
-        """The number of the last event of each tenant's stream."""
-        spans = await self._database.rows("event_spans")
-        return {tenant: last for tenant, _, last in sorted(map(tuple, spans))}
+        """The number of the last event of the stream of each tenant of the shard."""
+        return dict(
+            map(tuple, await self._database.rows("event_heads", shard=self._database.shard))
+        )
 
     async def tenant_events(self, tenant: str, after: int, limit: int) -> list[TenantEvent]:
         return await all_rows(

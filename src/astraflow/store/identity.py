@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow.store.content import check_row, check_values
 from astraflow.store.database import all_rows, first_row
-from astraflow.store.rows import TenantRow, TokenRow, UserRow
+from astraflow.store.rows import SiteRow, TenantRow, TokenRow, UserRow
 from astraflow.store.runs import FIRST_PAGE
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from astraflow.store.store import Claim
 
 
+TOKENS_CHANGE = "tokens_change"
+"""The value of the site that differs after each change of a token, for schedulers that share this store."""
+
+
 class StoredIdentity:
     """Tokens are read whole when a scheduler begins to serve; lists are read as they are asked for."""
 
@@ -25,13 +29,19 @@ class StoredIdentity:
         self._database = database
 
     async def tenants(self) -> list[TenantRow]:
-        return await all_rows(self._database, TenantRow, "tenants")
+        """Those of the shard."""
+        return await all_rows(self._database, TenantRow, "tenants", shard=self._database.shard)
+
+    async def all_tenants(self) -> list[TenantRow]:
+        """Those of all shards."""
+        return await all_rows(self._database, TenantRow, "all_tenants")
 
     async def put_token(self, claim: Claim, row: TokenRow) -> None:
         check_row(row)
 
         async def insert(transaction: Transaction) -> None:
             await transaction.put(row)
+            await transaction.put(SiteRow(TOKENS_CHANGE, f"put {row.token_id}"))
 
         await self._database.write(claim, insert)
 
@@ -70,9 +80,12 @@ class StoredIdentity:
         check_values(token_ids, by)
 
         async def revoke(transaction: Transaction) -> int:
-            return await transaction.change(
+            revoked = await transaction.change(
                 "revoke_tokens", token_ids=token_ids, revoked_at=at, revoked_by=by
             )
+            if revoked:
+                await transaction.put(SiteRow(TOKENS_CHANGE, f"revoke {token_ids[-1]}"))
+            return revoked
 
         return await self._database.write(claim, revoke)
 

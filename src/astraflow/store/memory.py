@@ -28,14 +28,32 @@ Answer = TypeVar("Answer")
 class MemoryDatabase:
     """A `Database` for one process. With a clock and a ttl, claims run out as they do on PostgreSQL."""
 
-    def __init__(self, clock: Clock | None, ttl_s: float | None) -> None:
+    def __init__(
+        self,
+        clock: Clock | None,
+        ttl_s: float | None,
+        shard: int = SHARD,
+        writer: SqliteWriter | None = None,
+        leases: dict[int, float] | None = None,
+    ) -> None:
         assert (clock is None) == (ttl_s is None), "a ttl needs a clock"
+        self.shard = shard
         self.statements = statements_of("sqlite")
-        self.writer = SqliteWriter(connect_writer(MEMORY, self.statements), self.statements)
+        self.writer = writer or SqliteWriter(
+            connect_writer(MEMORY, self.statements), self.statements
+        )
         self.ttl_s = ttl_s
-        self.until = 0.0
-        """When the claim runs out."""
+        self._leases = {} if leases is None else leases
+        """When the claim of each shard runs out."""
         self._clock = clock
+
+    def of_shard(self, shard: int) -> MemoryDatabase:
+        return MemoryDatabase(self._clock, self.ttl_s, shard, self.writer, self._leases)
+
+    @property
+    def until(self) -> float:
+        """When the claim runs out."""
+        return self._leases.get(self.shard, 0.0)
 
     async def open(self) -> None:
         pass
@@ -48,10 +66,10 @@ class MemoryDatabase:
     async def claim(self, owner: str) -> Claim | None:
         check_values(owner)
         is_held = self._clock is not None and self._clock.now() < self.until
-        ((holder,),) = await self.rows("owner", shard=SHARD)
+        ((holder,),) = await self.rows("owner", shard=self.shard)
         if is_held and owner != holder:
             return None
-        claim = Claim(owner, self.writer.claim(SHARD, owner), self.ttl_s, SHARD)
+        claim = Claim(owner, self.writer.claim(self.shard, owner), self.ttl_s, self.shard)
         await self.renew(claim)
         return claim
 
@@ -59,12 +77,12 @@ class MemoryDatabase:
         if not self._is_newest(claim):
             return False
         if self._clock is not None and self.ttl_s is not None:
-            self.until = self._clock.now() + self.ttl_s
+            self._leases[self.shard] = self._clock.now() + self.ttl_s
         return True
 
     async def release(self, claim: Claim) -> None:
         if self._is_newest(claim):
-            self.until = 0.0
+            self._leases[self.shard] = 0.0
         self.writer.release(claim)
 
     def _is_newest(self, claim: Claim) -> bool:

@@ -67,7 +67,7 @@ class StoredPackages:
 
     async def rollouts(self, states: Collection[str] | None = None) -> list[RolloutRow]:
         """Last updated last."""
-        found = await all_rows(self._database, RolloutRow, "rollouts")
+        found = await all_rows(self._database, RolloutRow, "rollouts", shard=self._database.shard)
         return [row for row in found if states is None or row.state in states]
 
     async def put_site(self, claim: Claim, name: str, value: str) -> None:

@@ -28,7 +28,7 @@ from astraflow.store.postgres_connection import (
 )
 from astraflow.store.rows import settled
 from astraflow.store.statements import Statements, statements_of
-from astraflow.store.store import Claim, Store
+from astraflow.store.store import HOME_SHARD, Claim, Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -42,38 +42,48 @@ TTL_S = 8.0
 GONE_S = 2.5
 """A claim whose owner has lost its connection is free so long after its last renewal. The owner, if it lives, renews
 several times within, and comes back with another connection; so it does after a restart of the server."""
-SHARD = 0
-"""The shard that this store claims. One store has one today."""
-
 Answer = TypeVar("Answer")
 
 
-class PostgresDatabase:
-    """A `Database` in the schema `astraflow`: the connections that read, and the shard that is written."""
+class PostgresSite:
+    """What all shards of one process share: the connections that read. It is open while one of its users is."""
 
-    def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.statements = statements_of("postgres")
-        self.shard = PostgresShard(url, self.statements, SHARD, ttl_s)
-        self.claim = self.shard.claim
-        self.renew = self.shard.renew
-        self.release = self.shard.release
-        self.commit = self.shard.commit
-        self.is_committed = self.shard.is_committed
-        self.write = self.shard.write
-        self._url = url
         self.pool: Any = None
+        self._users = 0
+        self._opening = asyncio.Lock()
+        self._changing = asyncio.Lock()
+        self._connection: Connection = None
 
     async def open(self) -> None:
-        assert self.pool is None, "the store is open"
-        await migrate(self._url, self.statements)
-        self.pool = await make_pool(self._url)
-        self.shard.open()
+        async with self._opening:
+            if self.pool is None:
+                await migrate(self.url, self.statements)
+                self.pool = await make_pool(self.url)
+            self._users += 1
 
     async def close(self) -> None:
-        """Wait for what is being written, and let the connections go."""
-        pool, self.pool = self.pool, None
-        await self.shard.close()
-        await disconnect(None, pool)
+        async with self._opening:
+            self._users -= 1
+            if self._users == 0:
+                pool, self.pool = self.pool, None
+                async with self._changing:
+                    connection, self._connection = self._connection, None
+                    await disconnect(connection, pool)
+
+    async def change(self, name: str, /, **values: object) -> None:
+        """Change rows that belong to no claim. Raises: StoreError; the outcome may be unknown."""
+        check_values(*values.values())
+        statement = self.statements[name]
+        async with self._changing:
+            if self.pool is None:
+                raise _closed()
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await connect(self.url)
+            async with write_errors(self._connection):
+                await self._connection.execute(statement.text, *statement.arguments(values))
 
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
         check_values(*values.values())
@@ -85,6 +95,44 @@ class PostgresDatabase:
                 statement.text, *statement.arguments(values)
             )
         return found
+
+
+class PostgresDatabase:
+    """A `Database` in the schema `astraflow`: the connections that read, and the shard that is written."""
+
+    def __init__(self, site: PostgresSite, shard: int, ttl_s: float) -> None:
+        self.site = site
+        self.shard = shard
+        self.shard_writer = PostgresShard(site.url, site.statements, shard, ttl_s)
+        self.claim = self.shard_writer.claim
+        self.renew = self.shard_writer.renew
+        self.release = self.shard_writer.release
+        self.commit = self.shard_writer.commit
+        self.is_committed = self.shard_writer.is_committed
+        self.write = self.shard_writer.write
+        self._ttl_s = ttl_s
+        self._is_open = False
+
+    def of_shard(self, shard: int) -> PostgresDatabase:
+        return PostgresDatabase(self.site, shard, self._ttl_s)
+
+    async def open(self) -> None:
+        assert not self._is_open, "the store is open"
+        await self.site.open()
+        self._is_open = True
+        self.shard_writer.open()
+
+    async def close(self) -> None:
+        """Wait for what is being written, and let the connections go."""
+        was_open, self._is_open = self._is_open, False
+        await self.shard_writer.close()
+        if was_open:
+            await self.site.close()
+
+    async def rows(self, name: str, /, **values: object) -> list[RawRow]:
+        if not self._is_open:
+            raise _closed()
+        return await self.site.rows(name, **values)
 
     async def rows_until(
         self, name: str, take: Callable[[Iterable[RawRow]], list[RawRow]], /, **values: object
@@ -251,7 +299,7 @@ class PostgresStore(Store):
     database: PostgresDatabase
 
     def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:
-        super().__init__(PostgresDatabase(url, ttl_s=ttl_s))
+        super().__init__(PostgresDatabase(PostgresSite(url), HOME_SHARD, ttl_s))
 
 
 def _closed() -> StoreError:

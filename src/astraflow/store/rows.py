@@ -61,6 +61,8 @@ class RunRow(Row, frozen=True, gc=False, kw_only=True):
     submitted_by: str = ""
     trigger_name: str = ""
     """The trigger that submitted it; empty: none did."""
+    lane: int = 0
+    """The lane of its tenant that it is decided in, for as long as it is active."""
     attempt_floor: int = 0
     """Its attempts are numbered above this: 0, or what a restore has set (ADR 38)."""
 
@@ -250,16 +252,6 @@ class TriggerFireRow(Row, frozen=True, gc=False):
     at: int
 
 
-class TriggerChanges(msgspec.Struct, frozen=True):
-    """What one transaction changes of triggers. Of the history of each, the newest `keep` entries stay."""
-
-    triggers: tuple[TriggerRow, ...] = ()
-    gone: tuple[tuple[str, str, str], ...] = ()
-    """Keys; a key that is put, too, is put after its history is gone."""
-    fires: tuple[TriggerFireRow, ...] = ()
-    keep: int = 100
-
-
 class TenantEvent(Row, frozen=True, gc=False):
     """An event of a tenant's own stream: workers, packages, run statuses. Numbered from 1 without gaps."""
 
@@ -302,6 +294,23 @@ class AuditHeadRow(Row, frozen=True, gc=False):
     tenant: str
     number: int
     hash: bytes
+
+
+class SentAuditRow(Row, frozen=True, gc=False):
+    """What an admin of the site did in another shard than its own, until the owner of that one has it in its chain."""
+
+    table = "sent_audits"
+    primary_key = ("sent_id",)
+    mode = "ignore"
+
+    sent_id: str
+    tenant: str
+    at: int
+    who: str
+    action: str
+    corr: str | None = None
+    code: str | None = None
+    subject: str = ""
 
 
 class PackageRow(Row, frozen=True, gc=False, kw_only=True):
@@ -420,6 +429,18 @@ class AffinityRow(Row, frozen=True, gc=False):
     worker_id: str
     acquired_at: int
     expires_at: int
+
+
+class LaneRow(Row, frozen=True, gc=False):
+    """The shard that a lane of a tenant lives in. A lane without a row lives in shard 0."""
+
+    table = "lanes"
+    primary_key = ("tenant", "lane")
+    mode = "ignore"
+
+    tenant: str
+    lane: int
+    shard: int
 
 
 class SiteRow(Row, frozen=True, gc=False):
@@ -552,6 +573,8 @@ class Changes(msgspec.Struct):
     tenants: list[TenantRow] = []
     audit_heads: list[AuditHeadRow] = []
     audits: list[AuditRow] = []
+    sent_audits: list[SentAuditRow] = []
+    sent_audits_gone: list[tuple[str]] = []
 
 
 def settled(changes: Changes) -> Changes:

@@ -60,7 +60,7 @@ class StoredRuns:
         self._database = database
 
     async def active_runs(self) -> list[RunRow]:
-        return await all_rows(self._database, RunRow, "active_runs")
+        return await all_rows(self._database, RunRow, "active_runs", shard=self._database.shard)
 
     async def find_run(self, tenant: str, run_id: RunId) -> RunRow | None:
         return await first_row(self._database, RunRow, "find_run", tenant=tenant, run_id=run_id)
@@ -154,7 +154,10 @@ class StoredRuns:
 
         A key is kept for a day even if its run has been removed before.
         """
-        return await all_rows(self._database, SubmissionRow, "submissions", since=since_ms)
+        shard = self._database.shard
+        return await all_rows(
+            self._database, SubmissionRow, "submissions", since=since_ms, shard=shard
+        )
 
     async def find_submission(self, tenant: str, key: str) -> SubmissionRow | None:
         """The last use of an idempotency key, for as long as it is kept."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from astraflow.core.errors import StoreError
-from astraflow.store.content import check_changes, check_values
+from astraflow.store.content import check_changes, check_values, refused
 from astraflow.store.sqlite_file import (
     FileLock,
     connect_copier,
@@ -44,6 +44,7 @@ class SqliteDatabase:
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
+        self.shard = SHARD
         self.statements = statements_of("sqlite")
         self.writes: CallQueue[SqliteWriter] = CallQueue()
         self._lock: FileLock | None = None
@@ -53,6 +54,9 @@ class SqliteDatabase:
         # Nobody serves them before `open`.
         self.writes.end()
         self._reads.end()
+
+    def of_shard(self, shard: int) -> SqliteDatabase:
+        raise refused("a file has one owner: several schedulers need PostgreSQL", "/database_url")
 
     async def open(self) -> None:
         assert self._writer is None, "the store is open"
@@ -116,8 +120,8 @@ class SqliteDatabase:
 
     async def claim(self, owner: str) -> Claim | None:
         check_values(owner)
-        epoch = await self.writes.call(lambda writer: writer.claim(SHARD, owner))
-        return Claim(owner, epoch, None, SHARD)
+        epoch = await self.writes.call(lambda writer: writer.claim(self.shard, owner))
+        return Claim(owner, epoch, None, self.shard)
 
     async def renew(self, claim: Claim) -> bool:
         epoch, _ = await self.writes.call(lambda writer: writer.shard(claim.shard))

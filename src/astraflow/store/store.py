@@ -30,14 +30,18 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database
 
 
+HOME_SHARD = 0
+"""Where tenants live that no row of `lanes` names, and whose owner keeps the whole store within its limits."""
+
+
 class Claim(msgspec.Struct, frozen=True):
     """The right to write a shard, until a higher epoch is claimed. `ttl_s` None: held by a lock of the system."""
 
     owner: str
     epoch: int
     ttl_s: float | None
-    shard: int = 0
-    """A store has one shard today; every statement of a claim names it."""
+    shard: int = HOME_SHARD
+    """Every statement of a claim names it."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -121,6 +125,7 @@ class Store:
         self.audit_after = audits.audit_after
         self.audit_heads = audits.audit_heads
         self.audit_head = audits.audit_head
+        self.sent_audits = audits.sent_audits
 
         sweeper = Sweeper(database)
         self.sweep = sweeper.sweep
@@ -139,6 +144,7 @@ class Store:
 
     def _add_access(self, identity: StoredIdentity, secrets: StoredSecrets) -> None:
         self.tenants = identity.tenants
+        self.all_tenants = identity.all_tenants
         self.put_token = identity.put_token
         self.good_tokens = identity.good_tokens
         self.list_tokens = identity.list_tokens
@@ -156,7 +162,16 @@ class Store:
         self.delete_secret = secrets.delete_secret
         self.secrets = secrets.secrets
 
-    async def owner(self, shard: int = 0) -> str:
+    @property
+    def shard(self) -> int:
+        """What `claim` claims."""
+        return self.database.shard
+
+    def of_shard(self, shard: int) -> Store:
+        """The same store for the owner of another shard. Open and close each."""
+        return Store(self.database.of_shard(shard))
+
+    async def owner(self) -> str:
         """Who claimed last; empty if nobody has."""
-        ((owner,),) = await self.database.rows("owner", shard=shard)
+        ((owner,),) = await self.database.rows("owner", shard=self.shard)
         return str(owner)

@@ -10,8 +10,8 @@ from astraflow.store.rows import TriggerFireRow, TriggerRow
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
-    from astraflow.store.rows import TriggerChanges
     from astraflow.store.store import Claim
+    from astraflow.store.trigger_changes import TriggerChanges
 
 
 def check_triggers(changes: TriggerChanges) -> None:
@@ -58,8 +58,8 @@ class StoredTriggers:
         await self._database.write(claim, change)
 
     async def triggers(self) -> list[TriggerRow]:
-        """All, of all tenants."""
-        return await all_rows(self._database, TriggerRow, "triggers")
+        """Those of all tenants of the shard."""
+        return await all_rows(self._database, TriggerRow, "triggers", shard=self._database.shard)
 
     async def trigger_fires(
         self, tenant: str, workflow_id: str, name: str, *, limit: int, before: int | None = None

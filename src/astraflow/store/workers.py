@@ -22,16 +22,17 @@ class StoredWorkers:
         self._database = database
 
     async def workers(self) -> list[WorkerRow]:
-        return await all_rows(self._database, WorkerRow, "workers")
+        return await all_rows(self._database, WorkerRow, "workers", shard=self._database.shard)
 
     async def pools(self) -> list[PoolRow]:
-        return await all_rows(self._database, PoolRow, "pools")
+        return await all_rows(self._database, PoolRow, "pools", shard=self._database.shard)
 
     async def intents(self) -> list[InstallIntentRow]:
-        return await all_rows(self._database, InstallIntentRow, "intents")
+        shard = self._database.shard
+        return await all_rows(self._database, InstallIntentRow, "intents", shard=shard)
 
     async def affinities(self) -> list[AffinityRow]:
-        return await all_rows(self._database, AffinityRow, "affinities")
+        return await all_rows(self._database, AffinityRow, "affinities", shard=self._database.shard)
 
     async def resources(
         self,
@@ -46,7 +47,7 @@ class StoredWorkers:
     ) -> list[ResourceRow]:
         """Newest first, by (created_at, worker_id, resource_id); `before` is the last one of the page before.
 
-        Without a tenant: those of all, tenant by tenant; then nothing but a limit may be asked for.
+        Without a tenant: those of all of the shard, tenant by tenant; then nothing but a limit may be asked for.
         """
         query = "list_resources" if run_id is None else "list_resources_of_run"
         before_at, before_worker, before_id = before or _FIRST_PAGE
@@ -55,6 +56,7 @@ class StoredWorkers:
             ResourceRow,
             "all_resources" if tenant is None else query,
             tenant=tenant,
+            shard=self._database.shard,
             limit=MAX_INTEGER if limit is None else limit,
             before_at=before_at,
             before_worker=before_worker,

@@ -14,8 +14,8 @@ from astraflow.store.triggers import check_triggers, write_triggers
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
-    from astraflow.store.rows import TriggerChanges
     from astraflow.store.store import Claim
+    from astraflow.store.trigger_changes import TriggerChanges
 
 
 NEWEST: Final = 2**62

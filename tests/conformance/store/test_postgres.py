@@ -85,7 +85,7 @@ async def test_a_commit_that_was_written_without_an_answer_is_read_back_as_writt
         store = desk.store
         assert isinstance(store, PostgresStore)
         await store.commit(desk.claim, 1, one_run())
-        store.database.shard.connection.terminate()
+        store.database.shard_writer.connection.terminate()
         assert await store.is_committed(desk.claim, 1)
         assert not await store.is_committed(desk.claim, 2)
 
@@ -101,12 +101,18 @@ async def test_a_commit_left_behind_on_a_lost_connection_cannot_be_written_later
     async with postgres.desk() as desk:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        left_behind, writer = store.database.shard.connection, store.database.shard.writer
-        store.database.shard.connection = None
+        left_behind, writer = (
+            store.database.shard_writer.connection,
+            store.database.shard_writer.writer,
+        )
+        store.database.shard_writer.connection = None
         assert not await store.is_committed(desk.claim, 1)
         late = PostgresStore(postgres.url)
         await late.open()
-        late.database.shard.connection, late.database.shard.writer = left_behind, writer
+        late.database.shard_writer.connection, late.database.shard_writer.writer = (
+            left_behind,
+            writer,
+        )
         error = await outcome(Desk(late, desk.claim), 1, one_run())
         assert error is not None
         assert error.code is errors.STORE_FENCED
@@ -124,7 +130,7 @@ async def test_reading_back_waits_for_a_commit_that_is_still_under_way(
         under_way = other.transaction()
         await under_way.start()
         await other.execute("UPDATE shards SET commit_number = 1")
-        store.database.shard.connection.terminate()
+        store.database.shard_writer.connection.terminate()
         async with operator(postgres) as watch, asyncio.TaskGroup() as group:
             answer = group.create_task(store.is_committed(desk.claim, 1))
             await writers_waiting(watch)
@@ -137,7 +143,7 @@ async def test_a_statement_that_takes_too_long_wrote_nothing(postgres: PostgresB
     async with postgres.desk() as desk, operator(postgres) as other:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        await store.database.shard.connection.execute("SET statement_timeout = 50")
+        await store.database.shard_writer.connection.execute("SET statement_timeout = 50")
         holding = other.transaction()
         await holding.start()
         await other.execute("SELECT * FROM shards FOR UPDATE")
@@ -190,7 +196,9 @@ async def test_a_claim_keeps_others_out_until_it_runs_out(postgres: PostgresBack
         assert desk.claim.ttl_s == 8.0
         assert await other.claim("two") is None
         async with operator(postgres) as clock:
-            await clock.execute("UPDATE shards SET leased_until = clock_timestamp()")
+            await clock.execute(
+                "UPDATE shards SET leased_until = clock_timestamp() WHERE shard = 0"
+            )
         taken = await other.claim("two")
         assert taken is not None
         assert taken.epoch == desk.claim.epoch + 1
@@ -206,7 +214,7 @@ async def test_one_that_lost_its_connection_and_its_claim_is_told_so(
     async with postgres.desk("one") as desk, postgres.opened() as other:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        store.database.shard.connection.terminate()
+        store.database.shard_writer.connection.terminate()
         await other.claim("one")
         assert not await store.renew(desk.claim)
         await store.release(desk.claim)
@@ -223,7 +231,9 @@ async def test_a_server_that_became_a_standby_is_left_for_the_next_connection(
     async with postgres.desk() as desk:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        await store.database.shard.connection.execute("SET default_transaction_read_only = on")
+        await store.database.shard_writer.connection.execute(
+            "SET default_transaction_read_only = on"
+        )
         error = await outcome(desk, 1, one_run())
         assert error is not None
         assert error.code is errors.STORE_UNAVAILABLE
@@ -233,10 +243,10 @@ async def test_a_server_that_became_a_standby_is_left_for_the_next_connection(
 
 async def test_a_renewed_claim_lasts_for_its_time_from_then(postgres: PostgresBackend) -> None:
     async with postgres.desk("one") as desk, operator(postgres) as clock:
-        await clock.execute("UPDATE shards SET leased_until = clock_timestamp()")
+        await clock.execute("UPDATE shards SET leased_until = clock_timestamp() WHERE shard = 0")
         assert await desk.store.renew(desk.claim)
         left = await clock.fetchval(
-            "SELECT extract(epoch FROM leased_until - clock_timestamp()) FROM shards"
+            "SELECT extract(epoch FROM leased_until - clock_timestamp()) FROM shards WHERE shard = 0"
         )
         assert 0 < left <= 15
 

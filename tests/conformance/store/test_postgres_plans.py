@@ -17,7 +17,7 @@ RUNS = 8
 def writing(desk: Desk) -> Any:
     """The connection that commits are made on."""
     assert isinstance(desk.store, PostgresStore)
-    return desk.store.database.shard.connection
+    return desk.store.database.shard_writer.connection
 
 
 async def live(desk: Desk, number: int) -> None:

@@ -28,12 +28,12 @@ async def test_a_url_may_say_which_server_is_meant(postgres: PostgresBackend, at
 async def test_a_read_is_one_round_trip_and_can_only_read(postgres: PostgresBackend) -> None:
     async with postgres.opened() as store, operator(postgres) as other:
         assert isinstance(store, PostgresStore)
-        pool = store.database.pool
+        pool = store.database.site.pool
         async with pool.acquire() as connection:
             reader = connection.get_server_pid()
         await store.workers()
         last = await other.fetchval("SELECT query FROM pg_stat_activity WHERE pid = $1", reader)
-        assert last == store.database.statements["workers"].text
+        assert last == store.database.site.statements["workers"].text
         with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
             await pool.execute("DELETE FROM workers")
 

@@ -24,8 +24,8 @@ async def renewed_ago(connection: Any, seconds: float) -> None:
 async def lose_connection(store: Store, other: Any) -> None:
     """End the owner's connection, as the server sees it when the owner is killed."""
     assert isinstance(store, PostgresStore)
-    pid = store.database.shard.connection.get_server_pid()
-    store.database.shard.connection.terminate()
+    pid = store.database.shard_writer.connection.get_server_pid()
+    store.database.shard_writer.connection.terminate()
     while await other.fetchval("SELECT true FROM pg_stat_activity WHERE pid = $1", pid):
         pass
 
@@ -96,7 +96,9 @@ async def test_an_owner_whose_connections_we_may_not_see_is_waited_for(
 ) -> None:
     """Of a connection of another role the server tells the pid, not since when it is there."""
     async with postgres.desk("one"), operator(postgres) as other:
-        pid, started = await other.fetchrow("SELECT backend_pid, backend_start FROM shards")
+        pid, started = await other.fetchrow(
+            "SELECT backend_pid, backend_start FROM shards WHERE shard = 0"
+        )
         role = f"other_{pid}"
         await other.execute(f"CREATE ROLE {role}")
         try:
@@ -110,7 +112,7 @@ async def test_an_owner_whose_connections_we_may_not_see_is_waited_for(
             )
             assert started is not None
             assert seen is None
-            claim = store.database.statements["claim"]
+            claim = store.database.site.statements["claim"]
             values = {"shard": 0, "owner": "two", "ttl_s": 8.0, "gone_s": GONE_S}
             assert await other.fetchrow(claim.text, *claim.arguments(values)) is None
         finally:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from astraflow.core.errors import Conflict, StoreError
-from astraflow.store.rows import TriggerChanges, TriggerFireRow, TriggerRow
+from astraflow.store.rows import TriggerFireRow, TriggerRow
+from astraflow.store.trigger_changes import TriggerChanges
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import workflow
 

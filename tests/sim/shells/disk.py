@@ -15,8 +15,9 @@ from astraflow.store.memory import MemoryStore
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
-    from astraflow.store.rows import Changes, TriggerChanges, WorkflowRow
+    from astraflow.store.rows import Changes, WorkflowRow
     from astraflow.store.store import Claim
+    from astraflow.store.trigger_changes import TriggerChanges
     from tests.sim.loop import LoopClock
     from tests.sim.mirror import Mirror
     from tests.sim.shells.config import Config

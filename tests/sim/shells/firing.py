@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from astraflow.core.ids import RunId
     from astraflow.core.triggers.record import TriggerKey
     from astraflow.scheduler.service import Scheduler
-    from astraflow.store.rows import TriggerChanges
+    from astraflow.store.trigger_changes import TriggerChanges
     from tests.sim.mirror import Written
     from tests.sim.shells.clients import Client
     from tests.sim.shells.site import Site

@@ -27,6 +27,10 @@ MAY_SCAN = {
     "data_keys",
     "secrets",
     "tenants",
+    "all_tenants",
+    "lanes",
+    "sent_audits",
+    "event_heads",
     "triggers",
     "delete_ended_tokens",
     "doomed_segments",
@@ -51,7 +55,7 @@ MAY_SCAN = {
     "all_resources",
     "blobs_of_resources",
 }
-MAY_SORT = {"active_runs", "all_tables", "columns_of_table"}
+MAY_SORT = {"active_runs", "all_tables", "columns_of_table", "event_heads"}
 NO_TABLES = ("SCAN json_each", "SCAN pragma_")
 """A list of parameters, and the values of a file."""
 LOOKS = [name for name, text in QUERIES.items() if re.match(r"SELECT|UPDATE|DELETE|WITH", text)]

@@ -58,7 +58,13 @@ class Tenant(RestObject, frozen=True, kw_only=True):
     requests_per_second: Annotated[float | None, doc(_RATE)]
     drain_mem_pct: Annotated[float | None, doc(_DRAIN_MEM)]
     drain_disk_pct: Annotated[float | None, doc(_DRAIN_DISK)]
-    use: Annotated[TenantUse, doc("What it uses of that.")]
+    use: Annotated[
+        TenantUse | None,
+        doc(
+            "What it uses of that. In a list it is null for a tenant that another scheduler of the same store serves: "
+            "ask for the tenant itself."
+        ),
+    ]
     created_at: Annotated[Timestamp | None, doc("When it was made; null: it was always there.")]
     created_by: Annotated[str, doc("Who made it.")]
 

@@ -20,7 +20,8 @@ from astraflow.core.contract.base import (
 from astraflow.core.security.policy import Role
 
 Subject = Annotated[str, named(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}")]
-TenantName = Annotated[str, named(r"[a-z0-9][a-z0-9-]{0,62}")]
+TENANT_NAME = r"[a-z0-9][a-z0-9-]{0,62}"
+TenantName = Annotated[str, named(TENANT_NAME)]
 Ttl = Annotated[int, Meta(ge=1, le=10 * 365 * 24 * 3600)]
 
 

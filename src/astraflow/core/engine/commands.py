@@ -79,6 +79,10 @@ class KeepAudit(OperatorCommand, frozen=True, kw_only=True):
 
     what: str
     code: str | None = None
+    happened_at: int | None = None
+    """When it was, if not now."""
+    sent_id: str = ""
+    """Under which the owner of another shard has sent it here; empty: nobody has."""
 
 
 class AnnounceChange(OperatorCommand, frozen=True, kw_only=True):

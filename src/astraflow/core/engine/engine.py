@@ -417,7 +417,7 @@ class Engine:
         if isinstance(command, KeepAudit):
             view.audit(
                 command.tenant, command.by, command.what, command.corr, command.code,
-                subject=command.subject,
+                subject=command.subject, at=command.happened_at, sent_id=command.sent_id,
             )  # fmt: skip
             return
         if isinstance(command, ForgetWorker):

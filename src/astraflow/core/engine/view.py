@@ -179,11 +179,14 @@ class View:
         worker_id: str = "",
         session_id: SessionId = NO_SESSION,
         subject: str = "",
+        at: int | None = None,
+        sent_id: str = "",
     ) -> None:
         """Keep who did what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused; `subject`:
         what it was done to."""
+        at = self.at if at is None else at
         self.record_note(
-            Audited(tenant, self.at, who, action, corr, code, worker_id, session_id, subject)
+            Audited(tenant, at, who, action, corr, code, worker_id, session_id, subject, sent_id)
         )
 
     # -- what becomes true of runs ---------------------------------------------------------------

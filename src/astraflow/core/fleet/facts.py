@@ -28,6 +28,8 @@ class Audited(FleetFact, frozen=True):
     worker_id: str = ""
     session_id: SessionId = NO_SESSION
     subject: str = ""
+    sent_id: str = ""
+    """Under which the owner of another shard has sent it; empty: nobody has."""
 
 
 class Announced(FleetFact, frozen=True):

@@ -96,6 +96,19 @@ class ApiTokens:
         for record in records:
             self.put(record)
 
+    def merge_stored(self, records: Iterable[TokenRecord], later: set[str]) -> None:
+        """These are all that were stored at some time; the tokens `later` were put here since then."""
+        stored = {record.token_id: record for record in records}
+        for token_id in list(self._by_id):
+            if token_id not in stored and token_id not in later:
+                self.remove(token_id)
+        for token_id, record in stored.items():
+            if token_id not in self._by_id:
+                self.put(record)
+
+    def knows(self, digest: bytes) -> bool:
+        return digest in self._by_digest
+
     def family(self, tenant: str, family: str) -> list[TokenRecord]:
         """The stored token of this id, and those that were renewed from it."""
         stored = self._by_id.values()

@@ -76,6 +76,44 @@ WHERE shard = :shard AND (
 )
 RETURNING epoch, writer
 
+-- name: look_at_shards
+-- Those that a tenant lives in, and whether `claim` would find them free.
+SELECT shard, owner, leased_until <= clock_timestamp() OR (
+        backend_epoch = epoch AND backend_start IS NOT NULL
+        AND renewed_at <= clock_timestamp() - make_interval(secs => :gone_s)
+        AND NOT EXISTS (
+            SELECT 1 FROM pg_stat_activity AS a
+            WHERE a.pid = s.backend_pid AND (a.backend_start IS NULL OR a.backend_start = s.backend_start)
+        )
+    )
+FROM shards AS s WHERE shard = 0 OR EXISTS (SELECT 1 FROM lanes AS l WHERE l.shard = s.shard)
+ORDER BY shard
+
+-- name: look_at_nodes
+SELECT node_id, url, CAST(extract(epoch FROM clock_timestamp() - seen_at) AS float8),
+    CAST(extract(epoch FROM clock_timestamp() - started_at) AS float8), is_leaving
+FROM nodes ORDER BY node_id
+
+-- name: renew_node
+INSERT INTO nodes (node_id, url, version, is_leaving, started_at, seen_at)
+VALUES (:node_id, :url, :version, :is_leaving, clock_timestamp(), clock_timestamp())
+ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp(), url = excluded.url, is_leaving = excluded.is_leaving
+
+-- name: remove_nodes
+-- This one, and those that have ended long ago.
+DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make_interval(hours => 1)
+
+-- name: assign_lane
+-- A lane stays where it is. A new one goes to the shard with the fewest.
+INSERT INTO lanes (tenant, lane, shard)
+SELECT :tenant, :lane, s.shard FROM shards AS s
+ORDER BY (SELECT count(*) FROM lanes AS l WHERE l.shard = s.shard), s.shard = 0, s.shard LIMIT 1
+ON CONFLICT (tenant, lane) DO NOTHING
+
+-- name: tenant_of_hook
+-- Asked once for each address, because it stays: so it needs no index.
+SELECT tenant FROM triggers WHERE convert_from(body, 'UTF8')::jsonb ->> 'hookId' = :hook_id
+
 -- name: held_by
 SELECT owner FROM shards WHERE shard = :shard AND leased_until > clock_timestamp()
 

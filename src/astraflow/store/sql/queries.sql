@@ -25,8 +25,12 @@ SELECT owner FROM shards WHERE shard = :shard
 -- name: shard
 SELECT epoch, commit_number FROM shards WHERE shard = :shard
 
+-- Many of these are of one shard: of the tenants whose home, lane 0, is there. A lane without a row is in shard 0.
+
 -- name: active_runs
-SELECT {RunRow} FROM runs WHERE status IN ({ACTIVE_RUNS}) ORDER BY created_at, run_id
+SELECT {RunRow} FROM runs WHERE status IN ({ACTIVE_RUNS})
+    AND coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = runs.tenant AND l.lane = runs.lane), 0) = :shard
+ORDER BY created_at, run_id
 
 -- name: find_run
 SELECT {RunRow} FROM runs WHERE run_id = :run_id AND tenant = :tenant
@@ -68,19 +72,29 @@ SELECT {PlanRow} FROM plans WHERE plan_id = :plan_id
 SELECT {SubmissionRow} FROM submissions WHERE tenant = :tenant AND key = :key
 
 -- name: submissions
-SELECT {SubmissionRow} FROM submissions WHERE created_at >= :since ORDER BY created_at, tenant, key
+SELECT {SubmissionRow} FROM submissions WHERE created_at >= :since
+    AND coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = submissions.tenant AND l.lane = 0), 0) = :shard
+ORDER BY created_at, tenant, key
 
 -- name: workers
-SELECT {WorkerRow} FROM workers ORDER BY tenant, worker_id
+SELECT {WorkerRow} FROM workers
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = workers.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant, worker_id
 
 -- name: pools
-SELECT {PoolRow} FROM pools ORDER BY tenant, name
+SELECT {PoolRow} FROM pools
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = pools.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant, name
 
 -- name: affinities
-SELECT {AffinityRow} FROM affinities ORDER BY tenant, key
+SELECT {AffinityRow} FROM affinities
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = affinities.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant, key
 
 -- name: intents
-SELECT {InstallIntentRow} FROM install_intents ORDER BY tenant, worker_id, name, version
+SELECT {InstallIntentRow} FROM install_intents
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = install_intents.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant, worker_id, name, version
 
 -- name: create_workflow
 INSERT INTO workflows (tenant, workflow_id, version, updated_at) VALUES (:tenant, :workflow_id, :version, :updated_at)
@@ -138,7 +152,9 @@ DELETE FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :workflow_i
     AND (CAST(:revision AS bigint) IS NULL OR revision = :revision)
 
 -- name: triggers
-SELECT {TriggerRow} FROM triggers ORDER BY tenant, workflow_id, name
+SELECT {TriggerRow} FROM triggers
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = triggers.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant, workflow_id, name
 
 -- name: delete_trigger
 DELETE FROM triggers WHERE tenant = :tenant AND workflow_id = :workflow_id AND name = :name
@@ -174,13 +190,16 @@ WHERE tenant = :tenant AND name = :name AND version = :version
 SELECT {ActiveRow} FROM active_versions ORDER BY tenant, name
 
 -- name: rollouts
-SELECT {RolloutRow} FROM rollouts ORDER BY updated_at, tenant, rollout_id
+SELECT {RolloutRow} FROM rollouts
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = rollouts.tenant AND l.lane = 0), 0) = :shard
+ORDER BY updated_at, tenant, rollout_id
 
 -- name: find_site
 SELECT value FROM site WHERE name = :name
 
 -- name: all_resources
 SELECT {ResourceRow} FROM resources
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = resources.tenant AND l.lane = 0), 0) = :shard
 ORDER BY tenant DESC, created_at DESC, worker_id DESC, resource_id DESC LIMIT :limit
 
 -- name: list_resources
@@ -232,10 +251,30 @@ SELECT number, {AuditRow} FROM audits WHERE tenant = :tenant AND number > :after
 ORDER BY number LIMIT :limit
 
 -- name: audit_heads
-SELECT {AuditHeadRow} FROM audit_heads ORDER BY tenant
+SELECT {AuditHeadRow} FROM audit_heads
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = audit_heads.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant
+
+-- name: sent_audits
+SELECT {SentAuditRow} FROM sent_audits
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = sent_audits.tenant AND l.lane = 0), 0) = :shard
+ORDER BY sent_id LIMIT :limit
 
 -- name: audit_head
 SELECT number, hash, removed FROM audit_heads WHERE tenant = :tenant
+
+-- name: event_heads
+-- The last number of each tenant of the shard.
+WITH RECURSIVE known (tenant) AS (
+    SELECT min(tenant) FROM tenant_events
+    UNION ALL
+    SELECT (SELECT min(e.tenant) FROM tenant_events AS e WHERE e.tenant > known.tenant)
+    FROM known WHERE known.tenant IS NOT NULL
+)
+SELECT tenant, (SELECT max(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant)
+FROM known WHERE tenant IS NOT NULL
+    AND coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = known.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant
 
 -- name: event_spans
 -- The first and the last number of each tenant; one step of the index per tenant, not per event.
@@ -400,4 +439,19 @@ SELECT {SecretRow} FROM secrets ORDER BY tenant, name
 DELETE FROM secrets WHERE tenant = :tenant AND name = :name
 
 -- name: tenants
+SELECT {TenantRow} FROM tenants
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = tenants.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant
+
+-- name: all_tenants
 SELECT {TenantRow} FROM tenants ORDER BY tenant
+
+-- name: tenant_of_token
+-- The tenant of a token never changes, so that nobody asks twice.
+SELECT tenant FROM tokens WHERE digest = :digest
+
+-- name: tenant_of_run
+SELECT tenant, lane FROM runs WHERE run_id = :run_id
+
+-- name: lanes
+SELECT {LaneRow} FROM lanes ORDER BY tenant, lane

@@ -1,0 +1,133 @@
+"""The front of a node: any node takes any request, and has it answered by the node that owns the shard of its tenant.
+
+Where a route is answered:
+    here            health, readiness, metrics and the web app: they are of this process
+    the owner       everything else, by the tenant of the request (`tenant_finder`)
+
+A node that owns the shard answers itself. Another passes the request on, once (`hop`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Final
+
+from astraflow.api.hop import ClientLeft, Hops, KeptBody
+from astraflow.api.responses import REQUEST_ID, json_response, problem_response
+from astraflow.api.tenant_finder import TenantFinder
+from astraflow.core import errors
+from astraflow.core.contract.system import Status
+from astraflow.core.contract.tokens import TENANT_NAME
+from astraflow.observe.request_ids import begin_request
+from astraflow.store.store import HOME_SHARD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from astraflow.api.app import Application
+    from astraflow.api.asgi import Receive, Scope, Send
+    from astraflow.scheduler.cluster_node import ClusterNode
+
+NAMED_BYTES: Final = 64 * 1024
+"""So much of a body is looked at for the name of a tenant."""
+OWNER_WAIT_S: Final = 0.5
+TRIES: Final = 4
+"""A shard that changes hands has an owner again within a second; a request waits for it so long."""
+_HERE: Final = ("/healthz", "/metrics")
+_TENANTS: Final = "/api/v1/tenants"
+_NAME: Final = re.compile(TENANT_NAME)
+
+
+class Front:
+    """The ASGI application of a node."""
+
+    def __init__(
+        self,
+        node: ClusterNode,
+        apps: Callable[[int], Application | None],
+        finder: TenantFinder,
+        hops: Hops,
+    ) -> None:
+        """`apps`: the application of a shard that has a scheduler here, serving or not."""
+        self._node = node
+        self._apps = apps
+        self._finder = finder
+        self._hops = hops
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[REQUEST_ID] = begin_request(scope["headers"]).encode()
+        path = scope["path"].rstrip("/") or "/"
+        home = self._apps(HOME_SHARD)
+        if home is not None and (path in _HERE or home.is_web_app(path)):
+            await home(scope, receive, send)
+            return
+        try:
+            if path == "/readyz" or self._node.is_blind:
+                await self._say_ready(scope, receive, send)
+            else:
+                await self._answer(scope, KeptBody(receive), receive, send)
+        except ClientLeft:
+            return
+        except errors.AstraflowError as error:
+            if isinstance(error, errors.StoreError):
+                error = errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message)
+            await problem_response(error)(scope, receive, send)
+
+    async def _say_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises: Unavailable."""
+        problem = self._node.problem()
+        if problem is not None:
+            raise errors.Unavailable(errors.SCHEDULER_NOT_READY, f"not ready: {problem}")
+        await json_response(Status(status="ready"))(scope, receive, send)
+
+    async def _assign(self, tenant: str, scope: Scope) -> None:
+        """Choose the shard of a tenant that is about to be made. What it may be called is checked where it is made.
+
+        Raises: Refused, Forbidden, StoreError.
+        """
+        if not _NAME.fullmatch(tenant):
+            return
+        scheduler, app = self._node.home, self._apps(HOME_SHARD)
+        assert app is not None, "the home shard has an application at every node"
+        if await self._finder.is_new_to(scheduler.credentials.known, scope):
+            await scheduler.credentials.refresh()
+        app.admit_site_admin(scope)
+        await self._node.assign(tenant)
+
+    async def _answer(self, scope: Scope, body: KeptBody, receive: Receive, send: Send) -> None:
+        start = b""
+        if self._finder.reads_body(scope):
+            start = await body.start(NAMED_BYTES)
+        tenant = await self._finder.find(scope, start)
+        if scope["method"] == "POST" and scope["path"].rstrip("/") == _TENANTS:
+            await self._assign(tenant, scope)
+        came_from = self._hops.came_from(scope)
+        for trial in range(TRIES):
+            if trial:
+                await asyncio.sleep(OWNER_WAIT_S)
+                await self._node.look_again()
+            shard = self._node.shard_of(tenant)
+            scheduler = self._node.scheduler_of(shard)
+            if scheduler is not None:
+                credentials = scheduler.credentials
+                if await self._finder.is_new_to(credentials.known, scope):
+                    await credentials.refresh()
+                app = self._apps(shard)
+                assert app is not None, "a shard that is served has an application"
+                if came_from is not None:
+                    scope["client"] = (came_from, 0)
+                await app(scope, body.replay, send)
+                return
+            if came_from is not None:
+                raise errors.Refused(errors.SHARD_MOVED, errors.SHARD_MOVED.says)
+            url = self._node.url_of(shard)
+            if url is None:
+                continue
+            if await self._hops.pass_on(url, scope, body, receive, send):
+                return
+            if not body.is_kept:
+                break
+        raise errors.Unavailable(
+            errors.SHARD_UNREACHABLE, "no scheduler owns the tenant of the request now"
+        )

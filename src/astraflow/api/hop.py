@@ -1,0 +1,214 @@
+"""The hop: a request that reached a node which does not own its shard is passed to the one that does.
+
+Rule 1: one hop. What comes by a hop is answered there, or refused with 421: then nothing was done.
+Rule 2: after a 421 the request is passed on once more, to whoever owns the shard by then. It is not sent again after
+        any other failure: it may have been carried out.
+Rule 3: the body of a request is kept until it is answered, up to `KEPT_BYTES`; a larger one is passed on as it comes,
+        and is not sent twice.
+Rule 4: a node believes another node, and nobody else, about the address of the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from astraflow.api.responses import REQUEST_ID, problem_response
+from astraflow.core import errors
+from astraflow.core.security.keys import derived_keys
+from astraflow.observe.request_ids import HEADER
+
+if TYPE_CHECKING:
+    from astraflow.api.asgi import Message, Receive, Scope, Send
+
+HOP: Final = b"x-astra-hop"
+"""`address;signature`: by which node it came is not of interest, only that it was one of ours."""
+KEPT_BYTES: Final = 1024**2
+CONNECT_TIMEOUT_S: Final = 2.0
+WRITE_TIMEOUT_S: Final = 30.0
+MAX_HOPS: Final = 2_000
+"""Requests that are passed on at once; most of them are event streams."""
+MOVED: Final = 421
+
+_OF_THE_CONNECTION: Final = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"expect",
+        HOP,
+    }
+)
+
+
+class ClientLeft(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+class KeptBody:
+    """The body of a request, which may have to be sent twice."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._kept = bytearray()
+        self._is_whole = False
+        self._was_read = False
+        self.is_kept = True
+        """Whether it can be sent again."""
+
+    async def start(self, limit: int) -> bytes:
+        """The body up to this length; what is beyond stays to be read. Raises: ClientLeft."""
+        while not self._is_whole and len(self._kept) <= limit:
+            await self._read()
+        return bytes(self._kept)
+
+    async def _read(self) -> bytes:
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise ClientLeft
+        self._was_read = True
+        piece: bytes = message.get("body", b"")
+        self._is_whole = not message.get("more_body", False)
+        if self.is_kept:
+            self._kept += piece
+            self.is_kept = len(self._kept) <= KEPT_BYTES
+        return piece
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """All of it. Raises: ClientLeft."""
+        yield bytes(self._kept)
+        while not self._is_whole:
+            yield await self._read()
+
+    async def replay(self) -> Message:
+        """As the server's `receive`, with what was read already."""
+        if self._was_read:
+            self._was_read = False
+            body, self._kept = bytes(self._kept), bytearray()
+            return {"type": "http.request", "body": body, "more_body": not self._is_whole}
+        return await self._receive()
+
+
+class Hops:
+    """Passes requests on. Use from one loop."""
+
+    def __init__(self, secrets: Sequence[bytes], trust: ssl.SSLContext) -> None:
+        self._keys = derived_keys(secrets, b"astraflow hops")
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S),
+            limits=httpx.Limits(max_connections=MAX_HOPS, max_keepalive_connections=64),
+            verify=trust,
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def came_from(self, scope: Scope) -> str | None:
+        """The address of the client, if the request came by a hop."""
+        given = [value for name, value in scope["headers"] if name == HOP]
+        if len(given) != 1:
+            return None
+        address, _, mac = given[0].rpartition(b";")
+        good = (hmac.digest(key, address, "sha256").hex().encode() for key in self._keys)
+        return (
+            address.decode("latin-1")
+            if any(hmac.compare_digest(mac, one) for one in good)
+            else None
+        )
+
+    async def pass_on(
+        self, url: str, scope: Scope, body: KeptBody, receive: Receive, send: Send
+    ) -> bool:
+        """Have a request answered by the node at `url`; False if it does not own the shard any more, and nothing was
+        done or sent."""
+        request = self._client.build_request(
+            scope["method"], self._target(url, scope), headers=self._headers(scope),
+            content=body.pieces(),
+        )  # fmt: skip
+        try:
+            response = await self._client.send(request, stream=True)
+        except ClientLeft:
+            return True
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return False  # nobody was reached: nothing was done
+        except httpx.HTTPError as error:
+            await self._fail(scope, receive, send, error)
+            return True
+        try:
+            if response.status_code == MOVED:
+                return False
+            await _forward(response, receive, send)
+        finally:
+            await response.aclose()
+        return True
+
+    def _target(self, url: str, scope: Scope) -> httpx.URL:
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        query = scope["query_string"]
+        return httpx.URL(url).copy_with(raw_path=raw_path + (b"?" + query if query else b""))
+
+    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        kept = [
+            (name, value)
+            for name, value in scope["headers"]
+            if name not in _OF_THE_CONNECTION and name != HEADER
+        ]
+        has_body = any(name == b"content-length" for name, _ in kept)
+        is_streamed = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+        if not has_body and not is_streamed:
+            kept.append((b"content-length", b"0"))
+        client = scope.get("client")
+        address = (str(client[0]) if client else "").encode("latin-1", "replace")
+        mac = hmac.digest(self._keys[0], address, "sha256").hex().encode()
+        return [*kept, (HEADER, scope[REQUEST_ID]), (HOP, address + b";" + mac)]
+
+    async def _fail(
+        self, scope: Scope, receive: Receive, send: Send, error: httpx.HTTPError
+    ) -> None:
+        message = f"the scheduler that owns the tenant does not answer: {type(error).__name__}"
+        refused = errors.Unavailable(errors.SHARD_UNREACHABLE, message)
+        await problem_response(refused)(scope, receive, send)
+
+
+async def _forward(response: httpx.Response, receive: Receive, send: Send) -> None:
+    """Send the response on as it comes, until its end or until the client leaves."""
+    headers = [
+        (name.lower(), value)
+        for name, value in response.headers.raw
+        if name.lower() not in _OF_THE_CONNECTION
+    ]
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    forwarding = asyncio.create_task(_forward_body(response, start, send))
+    leaving = asyncio.create_task(_until_left(receive))
+    try:
+        await asyncio.wait((forwarding, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (forwarding, leaving):
+            if not task.done():
+                task.cancel()
+        await asyncio.gather(forwarding, leaving, return_exceptions=True)
+    if not forwarding.cancelled() and (error := forwarding.exception()) is not None:
+        raise error
+
+
+async def _forward_body(response: httpx.Response, start: Message, send: Send) -> None:
+    await send(start)
+    async for piece in response.aiter_raw():
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,93 @@
+"""A node: schedulers for the shards that it owns, and a front that passes on what belongs to others."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from astraflow.api.front import Front
+from astraflow.api.hop import Hops
+from astraflow.api.tenant_finder import TenantFinder
+from astraflow.api.worker_socket import PATH, WorkerPlaces
+from astraflow.core.protocol.moved import moved_frame
+from astraflow.core.security.keys import KeyRing
+from astraflow.core.timestamps import iso
+from astraflow.scheduler.assembly import new_scheduler_id
+from astraflow.scheduler.cluster_node import ClusterNode
+from astraflow.store.cluster import StoredCluster
+from astraflow.store.postgres import PostgresStore
+from astraflow.ulids import Ulids
+
+if TYPE_CHECKING:
+    from astraflow.api.app import Application
+    from astraflow.api.served import Deployment
+    from astraflow.config import SchedulerSettings
+    from astraflow.scheduler.service import Scheduler
+    from astraflow.scheduler.shard_turns import ShardTurns
+    from astraflow.store.store import Store
+
+
+class ServedNode:
+    """A node: schedulers for the shards that it owns, and a front that passes on what belongs to others."""
+
+    def __init__(self, deployment: Deployment, store: Store) -> None:
+        assert isinstance(store, PostgresStore)
+        self._deployment = deployment
+        self._store = store
+        self._apps: dict[int, Application] = {}
+        self._ids = Ulids(deployment.clock)
+        settings = deployment.settings
+        secrets = [line.encode() for line in deployment.secret.lines()]
+        cluster = StoredCluster(store.database.site)
+        url = (settings.node_url or deployment.origins.node).rstrip("/")
+        self._node = ClusterNode(new_scheduler_id(), url, cluster, deployment.clock, self._make)
+        self._hops = Hops(secrets, _trust(settings))
+        finder = TenantFinder(cluster, KeyRing.of_secrets(secrets))
+        self.app = Front(self._node, self._apps.get, finder, self._hops)
+        self.places: WorkerPlaces = self
+        self.scheduler = None
+        self.ready = self._node.ready
+        self.end_streams = self._node.end_streams
+        self.status = self._node.status
+        deployment.metrics.ready.follow(lambda: {(): float(self.is_ready())})
+
+    def _make(self, shard: int, turns: ShardTurns) -> Scheduler:
+        scheduler, self._apps[shard] = self._deployment.scheduler(
+            self._store.of_shard(shard), self._node.node_id, turns
+        )
+        return scheduler
+
+    async def run(self) -> None:
+        try:
+            await self._node.run()
+        finally:
+            await self._hops.close()
+
+    # -- where workers belong ---------------------------------------------------------------
+
+    def is_ready(self) -> bool:
+        return self._node.problem() is None
+
+    def find(self, tenant: str) -> Scheduler | bytes | None:
+        shard = self._node.shard_of(tenant)
+        scheduler = self._node.scheduler_of(shard)
+        if scheduler is not None:
+            return scheduler
+        url = self._node.url_of(shard)
+        if url is None:
+            return None
+        ts = iso(self._deployment.clock.wall_ms())
+        return moved_frame(self._node.node_id, tenant, _socket_url(url), self._ids, ts)
+
+
+def _socket_url(url: str) -> str:
+    """Where workers connect to a node."""
+    return f"ws{url.removeprefix('http')}{PATH.decode()}"
+
+
+def _trust(settings: SchedulerSettings) -> ssl.SSLContext:
+    """Whose certificates the other nodes may have."""
+    context = ssl.create_default_context()
+    if settings.node_ca_file is not None:
+        context.load_verify_locations(settings.node_ca_file)
+    return context

@@ -1,0 +1,1 @@
+"""Several schedulers on one store: which of them serves which shard."""

@@ -1,0 +1,236 @@
+"""A node: one process of several that share a store. It serves its own shards, and knows whose the others are.
+
+Rule 1: each shard that a tenant lives in has a scheduler here, which serves while this node owns the shard.
+Rule 2: the node looks at the store `LOOK_EVERY_S`. From what it sees it decides which shards to claim and which one to
+        give back (`core.cluster.shards`); the store decides who gets them.
+Rule 3: what it has seen may be old. Who acts on it is told by the owner if it is wrong, and looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.cluster.shards import NodeSeen, ShardMoves, ShardSeen
+from astraflow.scheduler.shard_turns import ShardTurns
+from astraflow.store.store import HOME_SHARD
+
+if TYPE_CHECKING:
+    from astraflow.scheduler.service import Scheduler
+    from astraflow.store.cluster import Lane, StoredCluster
+
+_log: Final = logging.getLogger(__name__)
+
+LOOK_EVERY_S: Final = 0.25
+"""The least that a take-over takes; two small reads."""
+RENEW_EVERY_S: Final = 1.0
+STALE_S: Final = 5.0
+"""What was seen longer ago says nothing any more."""
+
+
+class ClusterSeen(msgspec.Struct, frozen=True):
+    """What a look at the store showed."""
+
+    nodes: dict[str, NodeSeen] = {}
+    shards: dict[int, ShardSeen] = {}
+    lanes: dict[Lane, int] = {}
+    tokens: str | None = None
+    """Changes whenever a token is stored or revoked."""
+    at: float = float("-inf")
+
+
+class _Shard:
+    """A shard with its scheduler here."""
+
+    def __init__(self, scheduler: Scheduler, turns: ShardTurns) -> None:
+        self.scheduler = scheduler
+        self.turns = turns
+        self.running = asyncio.create_task(scheduler.run())
+
+
+class ClusterNode:
+    """Start it with `run`. Use from one loop."""
+
+    def __init__(
+        self,
+        node_id: str,
+        url: str,
+        cluster: StoredCluster,
+        clock: Clock,
+        make: Callable[[int, ShardTurns], Scheduler],
+    ) -> None:
+        """`make`: a scheduler for a shard. `url`: where other nodes reach this one."""
+        self.node_id = node_id
+        self.url = url
+        self.cluster = cluster
+        self.seen = ClusterSeen()
+        self.ready = asyncio.Event()
+        self._clock = clock
+        self._make = make
+        self._moves = ShardMoves(node_id)
+        self._shards: dict[int, _Shard] = {}
+        self._renewed_at = float("-inf")
+        self._looking = asyncio.Lock()
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # -- what requests ask ------------------------------------------------------------------
+
+    def shard_of(self, tenant: str, lane: int = 0) -> int:
+        return self.seen.lanes.get((tenant, lane), HOME_SHARD)
+
+    def scheduler_of(self, shard: int) -> Scheduler | None:
+        """The scheduler of a shard, if this node owns it."""
+        found = self._shards.get(shard)
+        return found.scheduler if found is not None and found.scheduler.is_serving else None
+
+    @property
+    def home(self) -> Scheduler:
+        """The scheduler of the home shard here, whether or not it serves."""
+        return self._shards[HOME_SHARD].scheduler
+
+    def schedulers(self) -> list[Scheduler]:
+        """Those of all shards that this node owns."""
+        return [one.scheduler for one in self._shards.values() if one.scheduler.is_serving]
+
+    def url_of(self, shard: int) -> str | None:
+        """Where the owner of a shard is reached, if another node owns it."""
+        found = self.seen.shards.get(shard)
+        if found is None or found.owner == self.node_id:
+            return None
+        owner = self.seen.nodes.get(found.owner)
+        return None if owner is None else owner.url
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing is known of who owns what."""
+        return self._clock.now() - self.seen.at > STALE_S
+
+    def problem(self) -> str | None:
+        """Why it is not ready."""
+        if self.is_blind:
+            return "the store does not answer"
+        if self.url_of(HOME_SHARD) is not None:
+            return None
+        return self.home.problem()
+
+    def status(self) -> str | None:
+        """What it does, for people; None while it starts."""
+        if self.is_blind:
+            return None
+        shards = [str(shard) for shard in sorted(self._shards) if self.scheduler_of(shard)]
+        return self.problem() or f"serving shards: {', '.join(shards) or 'none'}"
+
+    async def look_again(self) -> None:
+        """What was seen is wrong. Raises: Unavailable."""
+        try:
+            await self._look()
+        except errors.StoreError as error:
+            raise errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message) from error
+
+    async def assign(self, tenant: str) -> None:
+        """Choose the shard of a new tenant. Raises: StoreError."""
+        await self.cluster.assign_lane(tenant)
+        await self._look()
+
+    # -- its life ---------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve until cancelled.
+
+        Raises:
+            StoreError: the store cannot be used, and waiting will not help.
+        """
+        self._add(HOME_SHARD)  # what is of the process is answered before the store is there
+        await self.cluster.open()
+        looking = asyncio.create_task(self._keep_looking())
+        try:
+            await asyncio.wait((looking, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            await (self._failed if self._failed.done() else looking)
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+            await self._leave()
+            await self.cluster.close()
+
+    async def _leave(self) -> None:
+        """Give all shards back, and say that this node is gone."""
+        with suppress(errors.StoreError):
+            await self.cluster.renew_node(self.node_id, self.url, is_leaving=True)
+        tasks = [shard.running for shard in self._shards.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(errors.StoreError):
+            await self.cluster.remove_node(self.node_id)
+
+    async def _keep_looking(self) -> None:
+        was_there = True
+        while True:
+            try:
+                await self._look()
+                was_there = True
+            except errors.StoreError as error:
+                if error.code is not errors.STORE_UNAVAILABLE:
+                    raise
+                if was_there:
+                    _log.warning("the store does not answer: %s", error.message)
+                was_there = False
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _look(self) -> None:
+        async with self._looking:
+            now = self._clock.now()
+            if now - self._renewed_at >= RENEW_EVERY_S:
+                await self.cluster.renew_node(self.node_id, self.url)
+                self._renewed_at = now
+            nodes = await self.cluster.nodes()
+            shards = await self.cluster.shards()
+            former = self.seen
+            self.seen = ClusterSeen(
+                {node.node_id: node for node in nodes},
+                {shard.shard: shard for shard in shards},
+                await self.cluster.lanes(),
+                await self.cluster.tokens_change(),
+                now,
+            )
+            self._move(nodes, shards, now)
+        if self.seen.tokens != former.tokens:
+            for scheduler in {self.home, *self.schedulers()}:
+                await scheduler.credentials.refresh()
+
+    def _move(self, nodes: list[NodeSeen], shards: list[ShardSeen], now: float) -> None:
+        moves = self._moves.decide(nodes, shards, now)
+        for seen in shards:
+            shard = self._shards.get(seen.shard) or self._add(seen.shard)
+            shard.turns.let_claim(seen.shard in moves.claim)
+        if moves.give is not None:
+            _log.info("giving shard %d to the node that ranks first for it", moves.give)
+            self._shards[moves.give].turns.give()
+        if self.problem() is None:
+            self.ready.set()
+
+    def _add(self, number: int) -> _Shard:
+        turns = ShardTurns()
+        shard = self._shards[number] = _Shard(self._make(number, turns), turns)
+        shard.running.add_done_callback(self._ended)
+        return shard
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        """A scheduler ends by itself only when waiting will not help: then this process ends, too."""
+        if running.cancelled() or self._failed.done():
+            return
+        error = running.exception()
+        if error is not None:
+            self._failed.set_exception(error)
+
+    def end_streams(self) -> None:
+        """Let everybody go who follows something: the process is about to end, and they can resume."""
+        for shard in self._shards.values():
+            shard.scheduler.end_streams()

@@ -1,0 +1,61 @@
+"""What an admin of the site does to a tenant of another shard, for the audit of the site.
+
+The chain of a tenant's audit is continued by the owner of its shard alone. Another owner writes what it has to say with
+what it did, in one transaction; the owner of the chain takes it from there and continues the chain, in one transaction,
+too. So each is in the chain once, and none is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from astraflow.core.engine.commands import KeepAudit
+from astraflow.core.security.policy import SITE_TENANT
+from astraflow.store.rows import SentAuditRow
+from astraflow.store.store import HOME_SHARD
+
+if TYPE_CHECKING:
+    from astraflow.core.fleet.facts import Audited
+    from astraflow.scheduler.writer import Writer
+    from astraflow.store.store import Claim, Store
+
+LOOK_EVERY_S: Final = 1.0
+PIECE: Final = 500
+
+
+class SentAudits:
+    """Which audits belong to the chain of another owner. Restored and discarded with an engine."""
+
+    def __init__(self, claim: Claim | None) -> None:
+        self._claim = claim
+        self._count = 0
+
+    def takes(self, fact: Audited) -> bool:
+        """Only admins of the site act on tenants of other shards."""
+        is_home = self._claim is None or self._claim.shard == HOME_SHARD
+        return not is_home and fact.tenant == SITE_TENANT
+
+    def send(self, fact: Audited) -> SentAuditRow:
+        assert self._claim is not None
+        self._count += 1
+        sent_id = f"{self._claim.shard}.{self._claim.epoch:012d}.{self._count:012d}"
+        return SentAuditRow(
+            sent_id, fact.tenant, fact.at, fact.who, fact.action, fact.corr, fact.code, fact.subject
+        )
+
+
+async def keep_sent_audits(store: Store, writer: Writer) -> None:
+    """Continue the chains of this shard with what others have sent, for ever. Raises: StoreError, Unavailable."""
+    while True:
+        rows = await store.sent_audits(PIECE)
+        for row in rows:
+            command = KeepAudit(
+                tenant=row.tenant, by=row.who, what=row.action, code=row.code, corr=row.corr,
+                subject=row.subject, happened_at=row.at, sent_id=row.sent_id,
+            )  # fmt: skip
+            writer.execute(command)
+        if rows:
+            await writer.barrier()
+        else:
+            await asyncio.sleep(LOOK_EVERY_S)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from astraflow.core.cluster.shards import (
+    GIVE_EVERY_S,
+    KEEP_S,
+    LIVE_S,
+    ORPHAN_S,
+    STEADY_S,
+    Moves,
+    NodeSeen,
+    ShardMoves,
+    ShardSeen,
+    first_of,
+)
+
+LOOK_S = 0.25
+
+
+def seen(*names: str, up_s: float = 100.0, **fields: object) -> list[NodeSeen]:
+    return [NodeSeen(name, f"http://{name}", 0.0, up_s, **fields) for name in names]  # type: ignore[arg-type]
+
+
+def free(shard: int, owner: str = "") -> ShardSeen:
+    return ShardSeen(shard, owner, True)
+
+
+def owned(shard: int, owner: str) -> ShardSeen:
+    return ShardSeen(shard, owner, False)
+
+
+def first(shard: int, *names: str) -> str:
+    found = first_of(owned(shard, ""), seen(*names))
+    assert found is not None
+    return found.node_id
+
+
+def test_a_node_that_comes_or_goes_moves_only_its_own_shards() -> None:
+    names = [f"node-{number}" for number in range(5)]
+    before = {shard: first(shard, *names) for shard in range(200)}
+    fewer = {shard: first(shard, *names[:-1]) for shard in range(200)}
+    moved = {shard for shard in before if before[shard] != fewer[shard]}
+    assert moved == {shard for shard, node in before.items() if node == names[-1]}
+    counts = [list(before.values()).count(name) for name in names]
+    assert min(counts) > 20
+
+
+def test_a_free_shard_is_claimed_by_the_first_at_once_and_by_another_later() -> None:
+    nodes = seen("a", "b")
+    winner, other = (first(1, "a", "b"), next(n for n in "ab" if n != first(1, "a", "b")))
+    assert ShardMoves(winner).decide(nodes, [free(1)], 10.0).claim == {1}
+    late = ShardMoves(other)
+    assert late.decide(nodes, [free(1)], 10.0).claim == set()
+    assert late.decide(nodes, [free(1)], 10.0 + ORPHAN_S).claim == {1}
+
+
+def test_a_shard_that_was_owned_between_two_looks_is_not_an_orphan() -> None:
+    nodes = seen("a", "b")
+    other = next(n for n in "ab" if n != first(1, "a", "b"))
+    moves = ShardMoves(other)
+    moves.decide(nodes, [free(1)], 0.0)
+    moves.decide(nodes, [owned(1, "a")], 1.0)
+    assert moves.decide(nodes, [free(1)], ORPHAN_S).claim == set()
+
+
+def test_who_owned_a_free_shard_last_is_not_its_first_while_others_live() -> None:
+    winner = first(1, "a", "b")
+    other = next(n for n in "ab" if n != winner)
+    assert ShardMoves(other).decide(seen("a", "b"), [free(1, winner)], 0.0).claim == {1}
+    assert ShardMoves(winner).decide(seen("a", "b"), [free(1, winner)], 0.0).claim == set()
+    assert ShardMoves(winner).decide(seen(winner), [free(1, winner)], 0.0).claim == {1}
+
+
+def test_a_dead_or_leaving_node_is_first_of_nothing() -> None:
+    winner = first(1, "a", "b")
+    other = next(n for n in "ab" if n != winner)
+    dead = [NodeSeen(winner, "", LIVE_S + 0.1, 100.0), *seen(other)]
+    leaving = [*seen(winner, is_leaving=True), *seen(other)]
+    for nodes in (dead, leaving):
+        assert ShardMoves(other).decide(nodes, [free(1)], 0.0).claim == {1}
+
+
+def test_a_node_that_leaves_claims_nothing() -> None:
+    moves = ShardMoves("a").decide(seen("a"), [free(1)], 0.0, is_leaving=True)
+    assert moves == Moves()
+
+
+def test_an_owner_gives_back_one_shard_at_a_time_to_a_node_that_stays() -> None:
+    shards = [shard for shard in range(50) if first(shard, "a", "b") == "b"][:3]
+    mine = [owned(shard, "a") for shard in shards]
+    moves = ShardMoves("a")
+    assert moves.decide(seen("a"), mine, 0.0).give is None
+    young = [*seen("a"), *seen("b", up_s=STEADY_S - 1)]
+    assert moves.decide(young, mine, KEEP_S).give is None
+    nodes = seen("a", "b")
+    assert moves.decide(nodes, mine, KEEP_S).give == shards[0]
+    assert moves.decide(nodes, mine[1:], KEEP_S + GIVE_EVERY_S / 2).give is None
+    assert moves.decide(nodes, mine[1:], KEEP_S + GIVE_EVERY_S).give == shards[1]
+
+
+def test_a_shard_that_was_just_taken_is_kept() -> None:
+    (shard,) = [shard for shard in range(50) if first(shard, "a", "b") == "b"][:1]
+    moves = ShardMoves("a")
+    for at in range(int(KEEP_S)):
+        assert moves.decide(seen("a", "b"), [owned(shard, "a")], float(at)).give is None
+
+
+class World:
+    """Nodes that look at one store, with what each sees a little old. The store decides who gets a shard."""
+
+    def __init__(self, rng: Random, names: list[str], shards: int) -> None:
+        self.rng = rng
+        self.now = 0.0
+        self.alive = {name: ShardMoves(name) for name in names}
+        self.started = dict.fromkeys(names, -100.0)
+        self.seen_at = dict.fromkeys(names, 0.0)
+        self.owner = dict.fromkeys(range(shards), "")
+        self.free_since: dict[int, float] = dict.fromkeys(range(shards), 0.0)
+        self.moved: list[tuple[float, int]] = []
+
+    def step(self) -> None:
+        self.now += LOOK_S
+        for name in self.rng.sample(sorted(self.alive), len(self.alive)):
+            if self.rng.random() < 0.1:
+                continue  # it looks later
+            self.seen_at[name] = self.now
+            nodes = [
+                NodeSeen(one, "", self.now - at, self.now - self.started[one])
+                for one, at in self.seen_at.items()
+            ]
+            shards = [
+                ShardSeen(shard, owner, shard in self.free_since)
+                for shard, owner in self.owner.items()
+            ]
+            moves = self.alive[name].decide(nodes, shards, self.now)
+            for shard in moves.claim:
+                if shard in self.free_since:
+                    del self.free_since[shard]
+                    self.owner[shard] = name
+                    self.moved.append((self.now, shard))
+            if moves.give is not None and self.owner[moves.give] == name:
+                self.free_since[moves.give] = self.now
+
+    def kill(self, name: str) -> None:
+        del self.alive[name]
+        for shard, owner in self.owner.items():
+            if owner == name:
+                self.free_since.setdefault(shard, self.now)
+
+    def start(self, name: str) -> None:
+        self.alive[name] = ShardMoves(name)
+        self.started[name] = self.now
+        self.seen_at[name] = self.now
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 4), shards=st.integers(1, 16))
+def test_every_shard_has_an_owner_soon_and_none_moves_without_a_reason(
+    seed: int, count: int, shards: int
+) -> None:
+    world = World(Random(seed), [f"n{number}" for number in range(count)], shards)
+    for _ in range(int(10 / LOOK_S)):
+        world.step()
+    assert not world.free_since
+    dead = world.rng.choice(sorted(world.alive)) if count > 1 else None
+    if dead is not None:
+        world.kill(dead)
+    for _ in range(int(10 / LOOK_S)):
+        world.step()
+    assert not world.free_since, "a shard without an owner while a node lives"
+    if dead is not None:
+        world.start(f"{dead}-again")
+    for _ in range(int(300 / LOOK_S)):
+        world.step()
+    settled = len(world.moved)
+    for _ in range(int(120 / LOOK_S)):
+        world.step()
+    assert len(world.moved) == settled, "a shard moved although nothing had failed"
+    for shard in range(shards):
+        last = [at for at, moved in world.moved if moved == shard]
+        steady = [b - a for a, b in pairwise(last) if a > 20]
+        assert all(gap >= KEEP_S for gap in steady)
