@@ -1,4 +1,4 @@
-"""Two nodes on one PostgreSQL, tenants in shards of their own: any node answers for any tenant, and outlives the other."""
+"""Two nodes on one PostgreSQL, tenants in shards of their own: any node answers for any tenant, and outlives another."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _events(rest: Rest, run_id: str) -> list[str]:
 
 def _audited(rest: Rest, action: str) -> list[str]:
     items = rest.get("audit", limit=200)["items"]
-    return [one["subject"] for one in items if one["action"] == action]
+    return [one["detail"]["subject"] for one in items if one["action"] == action]
 
 
 @pytest.mark.timeout(240)

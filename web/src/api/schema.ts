@@ -6206,8 +6206,8 @@ export interface components {
             drainMemPct: number | null;
             /** @description Percent of disk from which on its workers get no new work; null: 95. */
             drainDiskPct: number | null;
-            /** @description What it uses of that. */
-            use: components["schemas"]["TenantUse"];
+            /** @description What it uses of that. In a list it is null for a tenant that another scheduler of the same store serves: ask for the tenant itself. */
+            use: components["schemas"]["TenantUse"] | null;
             /**
              * Format: date-time
              * @description When it was made; null: it was always there.
