@@ -1,4 +1,4 @@
-"""Two nodes on one PostgreSQL, tenants in shards of their own: any node answers for any tenant, and outlives another."""
+"""Two nodes on one PostgreSQL: any node answers for any tenant, wherever its shard is, and one outlives the other."""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ def _events(rest: Rest, run_id: str) -> list[str]:
 
 
 def _audited(rest: Rest, action: str) -> list[str]:
+    """What the action was done to; empty, where it was done to the tenant of the audit itself."""
     items = rest.get("audit", limit=200)["items"]
-    return [one["detail"]["subject"] for one in items if one["action"] == action]
+    return [one["detail"].get("subject", "") for one in items if one["action"] == action]
 
 
 @pytest.mark.timeout(240)
@@ -141,7 +142,7 @@ def test_what_the_admin_of_the_site_does_is_in_the_audit_of_the_site_once(nodes:
     assert site.get("audit/verify")["ok"] is True
     for tenant in TENANTS:
         own = nodes.at(0, tenant)
-        assert _audited(own, "tenant.configure") == [tenant]
+        assert _audited(own, "tenant.configure") == [""]
         assert own.get("audit/verify")["ok"] is True
 
 

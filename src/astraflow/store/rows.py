@@ -63,8 +63,7 @@ class RunRow(Row, frozen=True, gc=False, kw_only=True):
     """The trigger that submitted it; empty: none did."""
     lane: int = 0
     """The lane of its tenant that it is decided in, for as long as it is active."""
-    attempt_floor: int = 0
-    """Its attempts are numbered above this: 0, or what a restore has set (ADR 38)."""
+    attempt_floor: int = 0  # its attempts are numbered above this: what a restore has set (ADR 38)
 
 
 class RunChange(Row, frozen=True, gc=False):
@@ -297,7 +296,7 @@ class AuditHeadRow(Row, frozen=True, gc=False):
 
 
 class SentAuditRow(Row, frozen=True, gc=False):
-    """What an admin of the site did in another shard than its own, until the owner of that one has it in its chain."""
+    """What an admin of the site did in another shard, until the owner of the site's shard has it in its chain."""
 
     table = "sent_audits"
     primary_key = ("sent_id",)
