@@ -143,8 +143,6 @@ def test_a_value_that_does_not_exist_is_refused() -> None:
     assert wrong.returncode != 0 and "replica" in wrong.stderr
     assert template("--set", "workers[0].name=Big_One").returncode != 0
     assert template("--set", "blobs.url=/data").returncode != 0
-    lonely = template("--set", "router.enabled=false")
-    assert "more than one needs router.enabled" in lonely.stderr
 
 
 def test_a_package_of_the_chart_has_the_rules_and_the_dashboard(tmp_path: Path) -> None:
@@ -262,8 +260,7 @@ def test_probes_ask_for_what_exists(values: str) -> None:
                     assert asked["path"] in paths and asked["port"] in ports, (name, kind)
 
 
-def test_a_single_scheduler_is_ready_when_it_serves_and_one_of_several_when_it_lives() -> None:
-    """Of several the router asks who serves. A standby that counted as not ready would stop every rollout and drain."""
+def test_a_scheduler_is_ready_when_it_answers_requests() -> None:
     ready = {}
     for values in VALUES:
         (pod_set,) = of_kind(values, "StatefulSet")
@@ -273,9 +270,20 @@ def test_a_single_scheduler_is_ready_when_it_serves_and_one_of_several_when_it_l
         has_several = pod_set["spec"]["replicas"] > 1
         assert ("astra-astraflow-scheduler" in budgets) is has_several
         selector = named(values, "Service", "astra-astraflow")["spec"]["selector"]
-        part = "router" if has_several else "scheduler"
+        deployments = [one["metadata"]["name"] for one in of_kind(values, "Deployment")]
+        part = "router" if "astra-astraflow-router" in deployments else "scheduler"
         assert selector["app.kubernetes.io/component"] == part
-    assert ready == {"default": "/healthz", "small": "/readyz", "large": "/healthz"}
+        (node_url,) = [one for one in container["env"] if one["name"].endswith("_NODE_URL")]
+        service = pod_set["spec"]["serviceName"]
+        assert node_url["value"] == f"http://$(POD_NAME).{service}.flow.svc.cluster.local:8080"
+    assert set(ready.values()) == {"/readyz"}
+
+
+def test_the_router_can_be_left_out() -> None:
+    """Any scheduler answers for all tenants: the service may lead to all of them."""
+    plain = template("--set", "router.enabled=false")
+    assert plain.returncode == 0, plain.stderr
+    assert "haproxy" not in plain.stdout
 
 
 @pytest.mark.parametrize("values", ["default", "large"])

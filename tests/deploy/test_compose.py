@@ -283,12 +283,11 @@ def up(folder: Path, given: dict[str, str]) -> Iterator[tuple[Rest, dict[str, Pr
 
 
 def serving(processes: dict[str, Process]) -> Process:
-    """The scheduler that serves: the one whose standby is the other."""
-    names = ("scheduler-1", "scheduler-2")
-    standby = until(
-        lambda: [one for one in names if "standby: waiting" in processes[one].said()], "a standby"
+    """The scheduler that serves the tenant of the site."""
+    both = [processes[name] for name in ("scheduler-1", "scheduler-2")]
+    return until(
+        lambda: next((one for one in both if "serving shard 0 " in one.said()), None), "an owner"
     )
-    return processes[next(one for one in names if one not in standby)]
 
 
 HELLO = {
@@ -305,7 +304,7 @@ HELLO = {
 }
 
 
-def test_the_topology_works_and_the_standby_takes_over(
+def test_the_topology_works_and_one_scheduler_outlives_the_other(
     secrets: dict[str, str], tmp_path: Path
 ) -> None:
     with up(tmp_path, secrets) as (rest, processes):

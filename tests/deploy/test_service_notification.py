@@ -53,7 +53,7 @@ def ended(process: Process, told: Told) -> int:
     return process.wait()
 
 
-def test_a_scheduler_that_serves_one_that_stands_by_and_a_worker(tmp_path: Path) -> None:
+def test_two_schedulers_and_a_worker(tmp_path: Path) -> None:
     with (
         postgres_server() as url,
         managers(tmp_path, "n1", "n2", "n3") as (first_told, second_told, worker_told),
@@ -61,15 +61,14 @@ def test_a_scheduler_that_serves_one_that_stands_by_and_a_worker(tmp_path: Path)
         system = System(tmp_path / "site", database_url=url)
         try:
             system.scheduler.start(**first_told.environ)
-            assert "STATUS=serving" in first_told.until("READY=1")
+            assert "STATUS=serving shards: 0" in first_told.until("READY=1")
 
             second = system.new_scheduler().start(**second_told.environ)
-            heard = second_told.until("READY=1")
-            assert any(one.startswith("STATUS=standby: waiting for the claim") for one in heard)
+            assert "STATUS=serving shards: none" in second_told.until("READY=1")
 
             first_told.until("WATCHDOG=1")
             system.scheduler.kill()
-            second_told.until("STATUS=serving")
+            second_told.until("STATUS=serving shards: 0")
             system.hand_over(second)
 
             worker = system.new_worker("otter").start(**worker_told.environ)

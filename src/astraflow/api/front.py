@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from astraflow.api.hop import ClientLeft, Hops, KeptBody
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 NAMED_BYTES: Final = 64 * 1024
 """So much of a body is looked at for the name of a tenant."""
 OWNER_WAIT_S: Final = 0.5
-TRIES: Final = 4
-"""A shard that changes hands has an owner again within a second; a request waits for it so long."""
+TRIES: Final = 10
+"""So often an owner is looked for. A shard whose owner was killed has another within three seconds."""
 _HERE: Final = ("/healthz", "/metrics")
 _TENANTS: Final = "/api/v1/tenants"
 _NAME: Final = re.compile(TENANT_NAME)
@@ -73,6 +74,9 @@ class Front:
             if isinstance(error, errors.StoreError):
                 error = errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message)
             await problem_response(error)(scope, receive, send)
+
+    def _is_at(self, shard: int, url: str) -> bool:
+        return self._node.url_of(shard) == url
 
     async def _say_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises: Unavailable."""
@@ -124,7 +128,8 @@ class Front:
             url = self._node.url_of(shard)
             if url is None:
                 continue
-            if await self._hops.pass_on(url, scope, body, receive, send):
+            is_owner = partial(self._is_at, shard, url)
+            if await self._hops.pass_on(url, scope, body, receive, send, is_owner):
                 return
             if not body.is_kept:
                 break

@@ -3,9 +3,11 @@
 Rule 1: one hop. What comes by a hop is answered there, or refused with 421: then nothing was done.
 Rule 2: after a 421 the request is passed on once more, to whoever owns the shard by then. It is not sent again after
         any other failure: it may have been carried out.
-Rule 3: the body of a request is kept until it is answered, up to `KEPT_BYTES`; a larger one is passed on as it comes,
+Rule 3: when the owner changes, nobody waits for the former one, which may be frozen: a stream ends, so that its reader
+        resumes; what only reads is passed on to the next owner.
+Rule 4: the body of a request is kept until it is answered, up to `KEPT_BYTES`; a larger one is passed on as it comes,
         and is not sent twice.
-Rule 4: a node believes another node, and nobody else, about the address of the client.
+Rule 5: a node believes another node, and nobody else, about the address of the client.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ssl
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
@@ -48,6 +51,14 @@ _OF_THE_CONNECTION: Final = frozenset(
         HOP,
     }
 )
+
+
+_READS: Final = ("GET", "HEAD")
+WATCH_EVERY_S: Final = 0.5
+
+
+class OwnerChanged(Exception):
+    """Another node owns the shard by now."""
 
 
 class ClientLeft(Exception):
@@ -128,27 +139,39 @@ class Hops:
         )
 
     async def pass_on(
-        self, url: str, scope: Scope, body: KeptBody, receive: Receive, send: Send
+        self,
+        url: str,
+        scope: Scope,
+        body: KeptBody,
+        receive: Receive,
+        send: Send,
+        is_owner: Callable[[], bool],
     ) -> bool:
         """Have a request answered by the node at `url`; False if it does not own the shard any more, and nothing was
-        done or sent."""
+        done or sent. `is_owner`: whether it still is known as the owner."""
         request = self._client.build_request(
             scope["method"], self._target(url, scope), headers=self._headers(scope),
             content=body.pieces(),
         )  # fmt: skip
         try:
-            response = await self._client.send(request, stream=True)
+            sending = self._client.send(request, stream=True)
+            response: httpx.Response = await _while_owner(sending, is_owner)
         except ClientLeft:
             return True
         except (httpx.ConnectError, httpx.ConnectTimeout):
             return False  # nobody was reached: nothing was done
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, OwnerChanged) as error:
+            if isinstance(error, OwnerChanged) and scope["method"] in _READS:
+                return False
             await self._fail(scope, receive, send, error)
             return True
         try:
             if response.status_code == MOVED:
                 return False
-            await _forward(response, receive, send)
+            with suppress(
+                OwnerChanged, httpx.HTTPError
+            ):  # the client sees that the response is not whole
+                await _while_owner(_forward(response, receive, send), is_owner)
         finally:
             await response.aclose()
         return True
@@ -173,12 +196,24 @@ class Hops:
         mac = hmac.digest(self._keys[0], address, "sha256").hex().encode()
         return [*kept, (HEADER, scope[REQUEST_ID]), (HOP, address + b";" + mac)]
 
-    async def _fail(
-        self, scope: Scope, receive: Receive, send: Send, error: httpx.HTTPError
-    ) -> None:
+    async def _fail(self, scope: Scope, receive: Receive, send: Send, error: Exception) -> None:
         message = f"the scheduler that owns the tenant does not answer: {type(error).__name__}"
         refused = errors.Unavailable(errors.SHARD_UNREACHABLE, message)
         await problem_response(refused)(scope, receive, send)
+
+
+async def _while_owner(work: Coroutine[Any, Any, Any], is_owner: Callable[[], bool]) -> Any:
+    """What the work returns. Raises: OwnerChanged, once the node is not known as the owner any more."""
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait((task,), timeout=WATCH_EVERY_S))[0]:
+            if not is_owner():
+                raise OwnerChanged
+        return await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def _forward(response: httpx.Response, receive: Receive, send: Send) -> None:

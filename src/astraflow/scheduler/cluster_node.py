@@ -102,7 +102,7 @@ class ClusterNode:
     def url_of(self, shard: int) -> str | None:
         """Where the owner of a shard is reached, if another node owns it."""
         found = self.seen.shards.get(shard)
-        if found is None or found.owner == self.node_id:
+        if found is None or found.is_free or found.owner == self.node_id:
             return None
         owner = self.seen.nodes.get(found.owner)
         return None if owner is None else owner.url
@@ -122,7 +122,7 @@ class ClusterNode:
 
     def status(self) -> str | None:
         """What it does, for people; None while it starts."""
-        if self.is_blind:
+        if not self.ready.is_set():
             return None
         shards = [str(shard) for shard in sorted(self._shards) if self.scheduler_of(shard)]
         return self.problem() or f"serving shards: {', '.join(shards) or 'none'}"

@@ -117,6 +117,7 @@ class Lifecycle:
             serving = await open_serving(
                 parts, claim, self._plans, self._feed, self._effects, self._quarantine
             )
+            _log.info("serving shard %d with epoch %d", claim.shard, claim.epoch)
             self._current.begin(serving)
             self._feed.begin()
             self.ready.set()

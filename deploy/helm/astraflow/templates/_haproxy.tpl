@@ -1,5 +1,5 @@
 {{- define "astraflow.haproxy" -}}
-# Sends every request to a scheduler that says it is ready. A standby says 503 and gets none.
+# Sends every request to a scheduler that says it is ready. Any of them answers for all tenants.
 global
     maxconn {{ .Values.router.maxConnections }}
     log stdout format raw local0 notice

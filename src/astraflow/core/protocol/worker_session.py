@@ -98,6 +98,7 @@ class WorkerSession:
         self._heartbeats = HeartbeatTracker(rng, self._settings.heartbeat_answer_timeout_s)
         self._seen = SeenFrames()
         self._session: LiveSession | None = None
+        self._was_moved = False  # since the last session: sent to another scheduler
         self._now = 0.0
         self._is_draining = False
         self._is_finished = False
@@ -483,6 +484,7 @@ class WorkerSession:
         self._enter_open(accept)
 
     def _enter_open(self, accept: control.SessionAccept) -> None:
+        self._was_moved = False
         self._connection.entered()
         self._heartbeats.interval_s = accept.heartbeat_interval_ms / 1000
         if self._is_draining:
@@ -516,14 +518,18 @@ class WorkerSession:
                 self._session.strike()
         else:
             self._drop_session(reset.code)
-        if reset.code == errors.SESSION_MOVED.code:
+        # Who is sent on twice is sent in a circle, or to where nobody listens any more: that takes time to change.
+        is_moved = reset.code == errors.SESSION_MOVED.code
+        goes_at_once = is_moved and not self._was_moved
+        self._was_moved = is_moved
+        if is_moved:
             self._connection.location = reset.location
         self._connection.close(limits.CLOSE_NORMAL)
         retry_after_s = (reset.retry_after_ms or 0) / 1000
         # "INVALID_TOKEN on *resume* → handshake at once; on *handshake* → backoff ≥ 30 s." A session
         # that is unknown, or a tenant that moved, is also no reason to wait.
         at_once = retry_after_s == 0 and (
-            (was_resuming and self._session is None) or reset.code == errors.SESSION_MOVED.code
+            (was_resuming and self._session is None and not is_moved) or goes_at_once
         )
         is_denied = was_opening and reset.code.startswith("E.AUTH.")
         self._lose_connection(now, at_once=at_once, retry_after_s=retry_after_s, denied=is_denied)

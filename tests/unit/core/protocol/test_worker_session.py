@@ -378,6 +378,18 @@ def test_a_moved_tenant_is_followed_and_a_dead_address_forgotten(pair: SessionPa
     assert pair.location is None
 
 
+def test_a_worker_that_is_sent_in_a_circle_waits_longer_and_longer(pair: SessionPair) -> None:
+    waits = []
+    for _ in range(6):
+        reset(pair, errors.SESSION_MOVED, location="ws://other")
+        waits.append(wait_of(pair))
+        pair.pass_time(waits[-1])
+        pair.worker.connected(pair.now)
+        pair._settle()
+    assert waits[0] == 0.0
+    assert all(wait > 0 for wait in waits[2:]), waits
+
+
 def test_the_confirmation_of_a_close_does_not_delay_the_next_try(pair: SessionPair) -> None:
     reset(pair, errors.SESSION_MOVED, location="ws://other")
     connects = len(pair.of(Connect))
