@@ -55,11 +55,14 @@ class Nodes:
 
     def at(self, number: int, tenant: str | None = None) -> Rest:
         """A client of one node: the admin of the site, or of a tenant."""
-        rest = Rest(f"http://127.0.0.1:{port_of(self.nodes[number])}")
+        rest = Rest(self.url(number))
         if tenant is not None:
             rest.http.headers["authorization"] = f"Bearer {self.tokens[tenant]}"
         self._clients.append(rest)
         return rest
+
+    def url(self, number: int) -> str:
+        return f"http://127.0.0.1:{port_of(self.nodes[number])}"
 
     def start_worker(self, tenant: str, *numbers: int) -> None:
         urls = [f"ws://127.0.0.1:{port_of(self.nodes[one])}/ws/worker" for one in numbers]
@@ -129,6 +132,25 @@ def test_any_node_answers_for_any_tenant(nodes: Nodes) -> None:
             for number in (0, 1):
                 stranger = nodes.at(number, other)
                 assert stranger.status(f"/api/v1/runs/{runs[tenant]}") == 404
+
+
+@pytest.mark.timeout(240)
+def test_what_needs_no_credential_is_answered_by_any_node(nodes: Nodes) -> None:
+    """Webhooks and signals belong to a tenant by their addresses alone."""
+    for number, tenant in enumerate(TENANTS[:2]):
+        nodes.start_worker(tenant, 0, 1)
+        near = nodes.at(number, tenant)
+        saved = workflow(node("core.noop"), triggers=[{"type": "webhook", "id": "push"}])
+        made = near.http.post("/api/v1/workflows", json=saved)
+        assert made.status_code == 201, made.text
+        (trigger,) = near.get(f"workflows/{saved['id']}/triggers")["items"]
+        path = trigger["hookPath"]
+        for other in (0, 1):
+            delivered = httpx.post(f"{nodes.url(other)}{path}", json={})
+            assert delivered.status_code == 202, delivered.text
+            assert near.finished(delivered.json()["runId"])["status"] == "succeeded"
+            wrong = httpx.post(f"{nodes.url(other)}{path}x", json={})
+            assert wrong.status_code == 404
 
 
 @pytest.mark.timeout(240)

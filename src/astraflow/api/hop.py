@@ -16,12 +16,11 @@ import asyncio
 import hmac
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from astraflow.api.responses import REQUEST_ID, problem_response
+from astraflow.api.responses import DROP, REQUEST_ID, problem_response
 from astraflow.core import errors
 from astraflow.core.security.keys import derived_keys
 from astraflow.observe.request_ids import HEADER
@@ -168,10 +167,11 @@ class Hops:
         try:
             if response.status_code == MOVED:
                 return False
-            with suppress(
-                OwnerChanged, httpx.HTTPError
-            ):  # the client sees that the response is not whole
-                await _while_owner(_forward(response, receive, send), is_owner)
+            await _while_owner(_forward(response, receive, send), is_owner)
+        except (httpx.HTTPError, OwnerChanged):
+            drop = (scope.get("extensions") or {}).get(DROP)
+            if drop is not None:
+                drop(b"")  # the client sees that the response is not whole
         finally:
             await response.aclose()
         return True

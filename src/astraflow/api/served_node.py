@@ -42,7 +42,7 @@ class ServedNode:
         url = (settings.node_url or deployment.origins.node).rstrip("/")
         self._node = ClusterNode(new_scheduler_id(), url, cluster, deployment.clock, self._make)
         self._hops = Hops(secrets, _trust(settings))
-        finder = TenantFinder(cluster, KeyRing.of_secrets(secrets))
+        finder = TenantFinder(cluster, KeyRing.of_secrets(secrets), deployment.clock)
         self.app = Front(self._node, self._apps.get, finder, self._hops)
         self.places: WorkerPlaces = self
         self.scheduler = None

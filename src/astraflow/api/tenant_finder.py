@@ -25,17 +25,21 @@ from astraflow.core import errors
 from astraflow.core.ids import RunId
 from astraflow.core.security.bearer import digest_of
 from astraflow.core.security.policy import SITE_TENANT
+from astraflow.core.security.rates import KeyedRateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astraflow.api.asgi import Scope
+    from astraflow.clock import Clock
     from astraflow.core.security.bearer import ApiTokens
     from astraflow.core.security.keys import KeyRing
     from astraflow.store.cluster import StoredCluster
 
 MAX_KNOWN: Final = 10_000
 """Tokens and addresses whose tenant is remembered. It never changes."""
+LOOKUPS_PER_S: Final = 100.0
+"""Addresses of webhooks that are looked up; one that is known needs none."""
 _API: Final = "/api/v1"
 _TASKS: Final = ("/v1/tasks/", f"{_API}/tasks/")
 _NAMED_IN_BODY: Final = frozenset(
@@ -58,9 +62,11 @@ _decode: Final = msgspec.json.Decoder(_Named).decode
 class TenantFinder:
     """Use from one loop."""
 
-    def __init__(self, cluster: StoredCluster, ring: KeyRing) -> None:
+    def __init__(self, cluster: StoredCluster, ring: KeyRing, clock: Clock) -> None:
         self._cluster = cluster
         self._ring = ring
+        self._clock = clock
+        self._lookups = KeyedRateLimit(LOOKUPS_PER_S, LOOKUPS_PER_S)
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
     @staticmethod
@@ -131,7 +137,10 @@ class TenantFinder:
             )
         if path.startswith(f"{_API}/hooks/"):
             hook_id = path.removeprefix(f"{_API}/hooks/").partition("/")[0]
-            return await self._remembered(hook_id.encode(), self._cluster.tenant_of_hook, hook_id)
+            key = hook_id.encode()
+            if key not in self._known and self._lookups.take("hooks", self._clock.now()) > 0:
+                return None  # somebody tries addresses: they are not found at the site
+            return await self._remembered(key, self._cluster.tenant_of_hook, hook_id)
         has_credential = any(name in (b"authorization", b"cookie") for name, _ in scope["headers"])
         token = None if has_credential else _query(scope, "token")
         return None if token is None else _of_grant(token)
