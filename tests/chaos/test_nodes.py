@@ -205,6 +205,8 @@ def test_a_token_of_the_site_works_and_ends_at_all_nodes(nodes: Nodes) -> None:
         }
 
     assert statuses() == {200}
+    for number in (0, 1):
+        assert nodes.at(number).http.get("/metrics", headers=bearer).status_code == 200
     gone = nodes.at(1).http.delete(f"/api/v1/tokens/{made['tokenId']}")
     assert gone.status_code == 204, gone.text
     until(lambda: statuses() == {401}, "the end of the token at all nodes")

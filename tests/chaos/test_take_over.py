@@ -37,14 +37,14 @@ class Pair:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.owner, self.standby = system.scheduler, system.new_scheduler()
+        self.owner, self.other = system.scheduler, system.new_scheduler()
         self.began = 0.0
 
     def start(self) -> None:
         self.system.start()
-        self.standby.start()
-        until(lambda: self.is_ready(self.standby), "a second scheduler that is ready")
-        urls = [f"ws://127.0.0.1:{port_of(one)}/ws/worker" for one in (self.owner, self.standby)]
+        self.other.start()
+        until(lambda: self.is_ready(self.other), "a second scheduler that is ready")
+        urls = [f"ws://127.0.0.1:{port_of(one)}/ws/worker" for one in (self.owner, self.other)]
         self.system.new_worker("worker", url=",".join(urls)).start()
 
     def asked(self, scheduler: Process) -> Rest:
@@ -88,7 +88,7 @@ def _answers_through_the_owner(pair: Pair) -> None:
         path: pair.asked(pair.owner).http.get(path).json()
         for path in ("/readyz", "/api/v1/runs", "/api/v1/workers", "/api/v1/me")
     }
-    there = {path: pair.asked(pair.standby).http.get(path).json() for path in here}
+    there = {path: pair.asked(pair.other).http.get(path).json() for path in here}
     assert there == here
 
 
@@ -112,15 +112,15 @@ def _survives(pair: Pair, fault: Callable[[Pair], Process]) -> None:
     assert not (folder / "started-2").exists()
 
 
-def _kill_with_standby(pair: Pair) -> Process:
+def _kill_with_another(pair: Pair) -> Process:
     _answers_through_the_owner(pair)
     pair.began = time.monotonic()
     pair.owner.kill()
-    return pair.standby
+    return pair.other
 
 
 def _kill_alone(pair: Pair) -> Process:
-    pair.standby.stop()
+    pair.other.stop()
     pair.began = time.monotonic()
     pair.owner.kill()
     return pair.owner.start()
@@ -129,11 +129,11 @@ def _kill_alone(pair: Pair) -> Process:
 def _freeze(pair: Pair) -> Process:
     pair.began = time.monotonic()
     pair.owner.send(signal.SIGSTOP)
-    return pair.standby
+    return pair.other
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("fault", [_kill_with_standby, _kill_alone, _freeze])
+@pytest.mark.parametrize("fault", [_kill_with_another, _kill_alone, _freeze])
 def test_a_take_over_keeps_the_attempts_that_are_under_way(
     system: System, fault: Callable[[Pair], Process]
 ) -> None:
@@ -147,11 +147,11 @@ def test_a_take_over_keeps_the_attempts_that_are_under_way(
 def _wakes_up_without_a_right(pair: Pair) -> None:
     """It writes nothing any more, and has requests answered by the scheduler that took over."""
     pair.owner.send(signal.SIGCONT)
-    assert pair.asked(pair.standby).ask("GET", "/readyz").status_code == 200
+    assert pair.asked(pair.other).ask("GET", "/readyz").status_code == 200
     pair.owner.until_said("another scheduler has taken over")
     until(lambda: pair.is_ready(pair.owner), "a scheduler that knows the owner")
     run_id = _submit(pair.asked(pair.owner), "def main():\n    return 1\n")
-    view = pair.asked(pair.standby).finished(run_id)
+    view = pair.asked(pair.other).finished(run_id)
     assert view["status"] == "succeeded"
 
 

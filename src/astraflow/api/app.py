@@ -70,7 +70,7 @@ from astraflow.web import DIST
 
 MAX_PATH_BYTES: Final = 2_048
 ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
-"""What works while the scheduler does not serve: it starts, it is a standby, or its store does not respond."""
+"""What works while the scheduler does not serve: it starts, another one serves, or its store does not respond."""
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _READING: Final = ("GET", "HEAD")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from astraflow.api.app import Application
     from astraflow.api.asgi import Receive, Scope, Send
     from astraflow.scheduler.cluster_node import ClusterNode
+    from astraflow.scheduler.service import Scheduler
 
 NAMED_BYTES: Final = 64 * 1024
 """So much of a body is looked at for the name of a tenant."""
@@ -60,10 +61,12 @@ class Front:
         scope[REQUEST_ID] = begin_request(scope["headers"]).encode()
         path = scope["path"].rstrip("/") or "/"
         home = self._apps(HOME_SHARD)
-        if home is not None and (path in _HERE or home.is_web_app(path)):
-            await home(scope, receive, send)
-            return
         try:
+            if home is not None and (path in _HERE or home.is_web_app(path)):
+                if path == "/metrics" and not self._node.is_blind:
+                    await self._learn_credential(self._node.home, scope)
+                await home(scope, receive, send)
+                return
             if path == "/readyz" or self._node.is_blind:
                 await self._say_ready(scope, receive, send)
             else:
@@ -74,6 +77,11 @@ class Front:
             if isinstance(error, errors.StoreError):
                 error = errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message)
             await problem_response(error)(scope, receive, send)
+
+    async def _learn_credential(self, scheduler: Scheduler, scope: Scope) -> None:
+        """Have a scheduler read the credential of a request that another one has stored. Raises: StoreError."""
+        if await self._finder.is_new_to(scheduler.credentials.known, scope):
+            await scheduler.credentials.refresh()
 
     def _is_at(self, shard: int, url: str) -> bool:
         return self._node.url_of(shard) == url
@@ -92,10 +100,9 @@ class Front:
         """
         if not _NAME.fullmatch(tenant):
             return
-        scheduler, app = self._node.home, self._apps(HOME_SHARD)
+        app = self._apps(HOME_SHARD)
         assert app is not None, "the home shard has an application at every node"
-        if await self._finder.is_new_to(scheduler.credentials.known, scope):
-            await scheduler.credentials.refresh()
+        await self._learn_credential(self._node.home, scope)
         app.admit_site_admin(scope)
         await self._node.assign(tenant)
 
@@ -114,9 +121,7 @@ class Front:
             shard = self._node.shard_of(tenant)
             scheduler = self._node.scheduler_of(shard)
             if scheduler is not None:
-                credentials = scheduler.credentials
-                if await self._finder.is_new_to(credentials.known, scope):
-                    await credentials.refresh()
+                await self._learn_credential(scheduler, scope)
                 app = self._apps(shard)
                 assert app is not None, "a shard that is served has an application"
                 if came_from is not None:

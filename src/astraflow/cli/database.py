@@ -10,6 +10,7 @@ import typer
 from astraflow.cli.arguments import command_group
 from astraflow.cli.backups import backup, restore, verify
 from astraflow.cli.exit_codes import FAILED, note
+from astraflow.cli.nodes import nodes
 from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.server import Config, DataDir, run_loop
@@ -34,6 +35,7 @@ app = command_group("Inspect, migrate, sweep, check, back up and restore the sto
 app.command()(backup)
 app.command()(restore)
 app.command()(verify)
+app.command()(nodes)
 
 
 @app.command()

@@ -75,9 +75,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     metrics_token: Annotated[
         Secret | None,
-        _says(
-            "Token that reads `/metrics` with the samples of all tenants, and nothing else; also on a standby"
-        ),
+        _says("Token that reads `/metrics` with the samples of all tenants, and nothing else"),
     ] = None
     metrics_token_file: Annotated[
         Path | None, _says("File with the token for metrics, readable by its owner alone")

@@ -34,7 +34,8 @@ from astraflow.scheduler.writer import EngineFailed
 _log: Final = logging.getLogger(__name__)
 
 CLAIM_RETRY_S: Final = 0.25
-"""How often a standby asks: the least that a take-over takes, and one statement that changes nothing."""
+"""How often a scheduler without the claim asks for it: the least that a take-over takes, and a statement that changes
+nothing."""
 START_OVER_S: Final = 1.0
 """Before a scheduler whose store failed tries again."""
 
@@ -90,7 +91,7 @@ class Lifecycle:
         await store.open()
         try:
             if self._blobs is not None:
-                await self._blobs.check_location()  # a standby that could not serve says so now
+                await self._blobs.check_location()  # one that could not take over says so now
             while True:
                 await self._serve()
         finally:
@@ -150,7 +151,7 @@ class Lifecycle:
             await asyncio.sleep(START_OVER_S)
 
     async def _stand_by(self) -> None:
-        problem = f"standby: waiting for the claim held by {await self._parts.store.owner()}"
+        problem = f"waiting for the claim held by {await self._parts.store.owner()}"
         if self._current.explain(problem):
             _log.info("%s", problem)
         await asyncio.sleep(CLAIM_RETRY_S)

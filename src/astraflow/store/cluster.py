@@ -13,7 +13,7 @@ from astraflow.store.content import check_values
 from astraflow.store.database import all_rows
 from astraflow.store.identity import TOKENS_CHANGE
 from astraflow.store.postgres import GONE_S
-from astraflow.store.rows import LaneRow
+from astraflow.store.rows import LaneRow, TenantRow
 
 if TYPE_CHECKING:
     from astraflow.core.ids import RunId
@@ -57,6 +57,10 @@ class StoredCluster:
         """The shard of each lane that has one; the others are in shard 0."""
         rows = await all_rows(self._site, LaneRow, "lanes")
         return {(row.tenant, row.lane): row.shard for row in rows}
+
+    async def tenants(self) -> list[str]:
+        """The names of those that somebody has made."""
+        return [row.tenant for row in await all_rows(self._site, TenantRow, "all_tenants")]
 
     async def assign_lane(self, tenant: str, lane: int = 0) -> None:
         """Choose the shard of a lane, unless it has one."""
