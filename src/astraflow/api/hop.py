@@ -114,7 +114,9 @@ class Hops:
     def __init__(self, secrets: Sequence[bytes], trust: ssl.SSLContext) -> None:
         self._keys = derived_keys(secrets, b"astraflow hops")
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S),
+            timeout=httpx.Timeout(
+                None, connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=CONNECT_TIMEOUT_S
+            ),
             limits=httpx.Limits(max_connections=MAX_HOPS, max_keepalive_connections=64),
             verify=trust,
             trust_env=False,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from astraflow.api.app import make_app
 from astraflow.api.worker_socket import OnePlace, WorkerPlaces
 from astraflow.scheduler.assembly import assemble, bootstrap_tokens
+from astraflow.scheduler.row_writer import everybody
 from astraflow.store import is_shared
 
 if TYPE_CHECKING:
@@ -78,7 +80,11 @@ class Deployment:
         self._reached = reached
 
     def scheduler(
-        self, store: Store, scheduler_id: str | None = None, turns: ShardTurns | None = None
+        self,
+        store: Store,
+        scheduler_id: str | None = None,
+        turns: ShardTurns | None = None,
+        is_here: Callable[[str], bool] = everybody,
     ) -> tuple[Scheduler, Application]:
         """A scheduler for what `store` claims, and the application that asks it."""
         scheduler = assemble(
@@ -93,6 +99,7 @@ class Deployment:
             spans=self._spans,
             scheduler_id=scheduler_id,
             turns=turns,
+            is_here=is_here,
         )
         app = make_app(
             scheduler, self.settings, secret=self.secret, metrics=self.metrics, clock=self.clock

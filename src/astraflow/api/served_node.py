@@ -53,7 +53,10 @@ class ServedNode:
 
     def _make(self, shard: int, turns: ShardTurns) -> Scheduler:
         scheduler, self._apps[shard] = self._deployment.scheduler(
-            self._store.of_shard(shard), self._node.node_id, turns
+            self._store.of_shard(shard),
+            self._node.node_id,
+            turns,
+            lambda tenant: self._node.shard_of(tenant) == shard,
         )
         return scheduler
 

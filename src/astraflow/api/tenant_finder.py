@@ -141,8 +141,7 @@ class TenantFinder:
             if key not in self._known and self._lookups.take("hooks", self._clock.now()) > 0:
                 return None  # somebody tries addresses: they are not found at the site
             return await self._remembered(key, self._cluster.tenant_of_hook, hook_id)
-        has_credential = any(name in (b"authorization", b"cookie") for name, _ in scope["headers"])
-        token = None if has_credential else _query(scope, "token")
+        token = None if _credential(scope) is not None else _query(scope, "token")
         return None if token is None else _of_grant(token)
 
     def _of_task(self, scope: Scope) -> str | None:

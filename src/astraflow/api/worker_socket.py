@@ -165,6 +165,8 @@ class _WorkerSocket(asyncio.Protocol):
         """Connect to the scheduler of the worker's tenant, or say where it is."""
         tenant = claimed_tenant(first) or SITE_TENANT
         found = self._places.find(tenant)
+        if isinstance(found, bytes) and (self._is_v1 or is_v1_opening(first)):
+            found = None  # protocol 1 has no word for it: such a worker tries its next address
         if isinstance(found, bytes):
             self._put([found])
             self.close(limits.CLOSE_POLICY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
@@ -30,6 +31,7 @@ from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.pool_services import open_pool_services
+from astraflow.scheduler.row_writer import everybody
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
@@ -133,9 +135,10 @@ def assemble(
     spans: SpanExport | None = None,
     scheduler_id: str | None = None,
     turns: ShardTurns | None = None,
+    is_here: Callable[[str], bool] = everybody,
 ) -> Scheduler:
     """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so. `turns`: when
-    it may claim its shard; without, always.
+    it may claim its shard; without, always. `is_here`: whether a tenant lives in that shard.
 
     Raises:
         Refused: a setting about packages, blobs or secrets cannot be used.
@@ -170,6 +173,7 @@ def assemble(
         oidc=_oidc_terms(settings, ring, origin, clock),
         base_url=base_url,
         traces=RunTraces(spans),
+        is_here=is_here,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secrets, clock, catalogs, current, origin)

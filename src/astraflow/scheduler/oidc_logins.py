@@ -87,18 +87,16 @@ class OidcLogins:
             self._audit(SITE_TENANT, name, errors.AUTH_NO_GROUP)
             raise errors.Refused(errors.AUTH_NO_GROUP, errors.AUTH_NO_GROUP.says)
         tenant, role = granted
-        self._refuse_missing(tenant, name)
+        await self._refuse_missing(tenant, name)
         user = await self._users.admit(tenant, person, role)
         self._refuse_barred(user)
         return await self._logins.open_session(user)
 
-    def _refuse_missing(self, tenant: str, name: str) -> None:
-        try:
-            self._tenants.get(tenant)
-        except errors.NotFound as error:
-            self._audit(SITE_TENANT, name, error.code)
+    async def _refuse_missing(self, tenant: str, name: str) -> None:
+        if not await self._tenants.exists(tenant):
+            self._audit(SITE_TENANT, name, errors.TENANT_NOT_FOUND)
             message = f"your group has a role in a tenant that does not exist: {tenant}"
-            raise errors.Refused(errors.AUTH_NO_GROUP, message) from error
+            raise errors.Refused(errors.AUTH_NO_GROUP, message)
 
     def _refuse_barred(self, user: UserRow) -> None:
         if user.is_disabled or self._logins.is_suspended(user.tenant):

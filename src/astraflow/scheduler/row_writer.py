@@ -10,7 +10,7 @@ Rule 3: the numbers of a tenant's stream and of its audit chain are given here, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -80,6 +80,11 @@ class _Standing(msgspec.Struct):
     started_at: int | None = None
 
 
+def everybody(tenant: str) -> bool:
+    """All tenants live in the one shard."""
+    return True
+
+
 class RowWriter:
     """Restored from the store with an engine, and discarded with it."""
 
@@ -90,12 +95,13 @@ class RowWriter:
         heads: dict[str, int],
         audit_heads: Iterable[AuditHeadRow] = (),
         claim: Claim | None = None,
+        is_here: Callable[[str], bool] = everybody,
     ) -> None:
         self.workers = {(row.tenant, row.worker_id): row for row in workers}
         self._heads = dict(heads)
         self._refusals = Refusals()
         self.audit_chains = AuditChains(audit_heads)
-        self._sent_audits = SentAudits(claim)
+        self._sent_audits = SentAudits(claim, is_here)
         self._standing = {
             row.run_id: _Standing(
                 row.tenant, row.plan_id, row.status, row.cancel_requested, row.started_at

@@ -1,4 +1,5 @@
-"""What an admin of the site does to a tenant of another shard, for the audit of the site.
+"""What is audited of a tenant that lives in another shard: an admin of the site acts on any tenant, and somebody who
+logs in at the issuer of the site may belong to any.
 
 The chain of a tenant's audit is continued by the owner of its shard alone. Another owner writes what it has to say with
 what it did, in one transaction; the owner of the chain takes it from there and continues the chain, in one transaction,
@@ -11,11 +12,11 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core.engine.commands import KeepAudit
-from astraflow.core.security.policy import SITE_TENANT
 from astraflow.store.rows import SentAuditRow
-from astraflow.store.store import HOME_SHARD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from astraflow.core.fleet.facts import Audited
     from astraflow.scheduler.writer import Writer
     from astraflow.store.store import Claim, Store
@@ -27,14 +28,14 @@ PIECE: Final = 500
 class SentAudits:
     """Which audits belong to the chain of another owner. Restored and discarded with an engine."""
 
-    def __init__(self, claim: Claim | None) -> None:
+    def __init__(self, claim: Claim | None, is_here: Callable[[str], bool]) -> None:
+        """`is_here`: whether a tenant lives in the shard of the claim."""
         self._claim = claim
+        self._is_here = is_here
         self._count = 0
 
     def takes(self, fact: Audited) -> bool:
-        """Only admins of the site act on tenants of other shards."""
-        is_home = self._claim is None or self._claim.shard == HOME_SHARD
-        return not is_home and fact.tenant == SITE_TENANT
+        return self._claim is not None and not self._is_here(fact.tenant)
 
     def send(self, fact: Audited) -> SentAuditRow:
         assert self._claim is not None

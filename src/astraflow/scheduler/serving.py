@@ -38,7 +38,7 @@ from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
-from astraflow.scheduler.row_writer import RowWriter
+from astraflow.scheduler.row_writer import RowWriter, everybody
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.sent_audits import keep_sent_audits
 from astraflow.scheduler.shell_effects import ShellEffects
@@ -90,6 +90,8 @@ class Parts(msgspec.Struct, frozen=True):
     base_url: str = ""
     """Where it is reached from outside; empty: that is not known."""
     traces: RunTraces = msgspec.field(default_factory=RunTraces)
+    is_here: Callable[[str], bool] = everybody
+    """Whether a tenant lives in the shard of the store that is claimed."""
 
 
 class Serving:
@@ -128,8 +130,7 @@ class Serving:
         tasks = [self.writer.run(), self._sweep(), *beside]
         if self.claim.ttl_s is not None:
             tasks.append(self._renew(self.claim.ttl_s))
-            if self.claim.shard == HOME_SHARD:
-                tasks.append(keep_sent_audits(self._parts.store, self.writer))
+            tasks.append(keep_sent_audits(self._parts.store, self.writer))
         await _first_to_fail(tasks)
 
     async def _renew(self, ttl_s: float) -> None:
@@ -255,7 +256,7 @@ async def open_serving(
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
     heads = await store.event_heads(), await store.audit_heads()
-    row_writer = RowWriter(rows, workers, *heads, claim)
+    row_writer = RowWriter(rows, workers, *heads, claim, parts.is_here)
     await _hold(parts, claim, ownership)
     writer = Writer(
         engine,

@@ -112,6 +112,10 @@ class Tenants:
             raise errors.NotFound(errors.TENANT_NOT_FOUND, f"no such tenant: {tenant[:64]}")
         return found
 
+    async def exists(self, tenant: str) -> bool:
+        """Whether there is such a tenant, in whichever shard. Raises: Unavailable, StoreError."""
+        return any(one.tenant == tenant for one in await self.all())
+
     async def all(self) -> list[TenantRecord]:
         """Those of all shards, by name. Raises: Unavailable, StoreError."""
         await self._current.writer.barrier()
