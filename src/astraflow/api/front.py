@@ -116,8 +116,7 @@ class Front:
         came_from = self._hops.came_from(scope)
         for trial in range(TRIES):
             if trial:
-                await asyncio.sleep(OWNER_WAIT_S)
-                await self._node.look_again()
+                await asyncio.sleep(OWNER_WAIT_S)  # the node looks at the store meanwhile
             shard = self._node.shard_of(tenant)
             scheduler = self._node.scheduler_of(shard)
             if scheduler is not None:

@@ -3,7 +3,7 @@
 Rule 1: each shard that a tenant lives in has a scheduler here, which serves while this node owns the shard.
 Rule 2: the node looks at the store `LOOK_EVERY_S`. From what it sees it decides which shards to claim and which one to
         give back (`core.cluster.shards`); the store decides who gets them.
-Rule 3: what it has seen may be old. Who acts on it is told by the owner if it is wrong, and looks again.
+Rule 3: what it has seen may be old. Who acts on it is told by the owner if it is wrong, and waits for the next look.
 """
 
 from __future__ import annotations
@@ -126,13 +126,6 @@ class ClusterNode:
             return None
         shards = [str(shard) for shard in sorted(self._shards) if self.scheduler_of(shard)]
         return self.problem() or f"serving shards: {', '.join(shards) or 'none'}"
-
-    async def look_again(self) -> None:
-        """What was seen is wrong. Raises: Unavailable."""
-        try:
-            await self._look()
-        except errors.StoreError as error:
-            raise errors.Unavailable(errors.SCHEDULER_NOT_READY, error.message) from error
 
     async def assign(self, tenant: str) -> None:
         """Choose the shard of a new tenant. Raises: StoreError."""
