@@ -13,6 +13,7 @@ CORE := contract protocol workflow runs fleet dispatch triggers security engine 
 SEEDS ?= 2000
 SEEDS_B ?= 300
 SEEDS_C ?= 200
+SEEDS_N ?= 50
 FROM ?= 0
 SECONDS ?= 60
 MINUTES ?= 5
@@ -114,9 +115,10 @@ coverage: setup ## unit tests with branch coverage: at least 95 % of each core p
 sim: setup ## simulate SEEDS=2000 faulty worlds, FROM=0
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
 
-shells: setup ## simulate on a real store (SEEDS_B=300) and with the real shells (SEEDS_C=200)
+shells: setup ## simulate on a real store (SEEDS_B=300) with the real shells (SEEDS_C=200), and several nodes (SEEDS_N=50)
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier B --seeds $(SEEDS_B) --from $(FROM)
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier C --seeds $(SEEDS_C) --from $(FROM)
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier N --seeds $(SEEDS_N) --from $(FROM)
 
 demo: setup ## print one run of a workflow in a simulated world, with a crash in the middle of it
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --demo

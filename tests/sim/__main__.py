@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.sim.cluster import missing_in_clusters, simulate_cluster
 from tests.sim.demo import demo
 from tests.sim.features import missing_pairs
 from tests.sim.shells.simulation import simulate_shells
@@ -29,11 +30,17 @@ TIERS: dict[str, Callable[..., Outcome]] = {
     "A": simulate,
     "B": simulate_sqlite,
     "C": simulate_shells,
+    "N": simulate_cluster,
 }
-"""The core on a simulated store; the core on SQLite; the true shells in virtual time."""
-ENOUGH = {"A": 1000, "B": 1000, "C": 200}
+"""The core on a simulated store; the core on SQLite; the true shells in virtual time; several nodes and shards."""
+ENOUGH = {"A": 1000, "B": 1000, "C": 200, "N": 50}
 """So many seeds must have seen everything once."""
-
+MISSING: dict[str, Callable[[dict[str, int], int], list[str]]] = {
+    "A": lambda seen, _: missing(seen),
+    "B": lambda seen, _: missing(seen),
+    "C": missing_in_shells,
+    "N": lambda seen, _: missing_in_clusters(seen),
+}
 
 ENOUGH_FOR_PAIRS = 1000
 """So many seeds must have seen every two features meet in one run."""
@@ -86,7 +93,7 @@ def run_seeds(tier: str, first: int, count: int, jobs: int) -> int:
     is_enough = count >= ENOUGH[tier]
     unseen: list[str] = []
     if is_enough:
-        unseen = missing_in_shells(seen, count) if tier == "C" else missing(seen)
+        unseen = MISSING[tier](seen, count)
     rate = count / cpu * 60
     print(
         f"tier {tier}, {count} seeds from {first}: {len(failures)} violations, {executions} executions, "

@@ -6,6 +6,7 @@ comes to rest); reopen (fold what is stored, and compare with what was told).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
@@ -29,7 +30,7 @@ from tests.sim.worker import WorkerProcess
 from tests.sim.workload import Client, Reader
 from tests.sim.world import Violation, World
 
-__all__ = ["Outcome", "Simulation", "outcome_of", "simulate"]
+__all__ = ["Outcome", "Simulation", "outcome_of", "simulate", "violation_of"]
 
 LIVENESS_S = 140.0
 PROGRESS_S = 45.0
@@ -63,25 +64,16 @@ class Simulation:
     store_class: type[Store] = Store
     scheduler_class: type[SchedulerProcess] = SchedulerProcess
 
-    def __init__(self, config: Config, *, keep_transcript: bool = False) -> None:
+    def __init__(
+        self, config: Config, *, keep_transcript: bool = False, world: World | None = None
+    ) -> None:
+        """`world`: one that several shards share."""
         self.config = config
-        self.world = World(config.seed, keep_transcript=keep_transcript)
+        self.world = world or World(config.seed, keep_transcript=keep_transcript)
         self.network = Network(self.world, config)
         self.store = self.store_class(self.world, config)
         self.checkers = Checkers(self.world, config, self.store)
-        count = 2 if config.has("takeover") or config.has("store_split") else 1
-        self.schedulers = [
-            self.scheduler_class(
-                self.world,
-                config,
-                f"sched-{number}",
-                self.store,
-                self.network,
-                self.checkers,
-                self._clock(),
-            )
-            for number in range(count)
-        ]
+        self.schedulers = self._make_schedulers()
         self.workers = [
             WorkerProcess(
                 self.world,
@@ -108,6 +100,22 @@ class Simulation:
         )
         self._turn = 0
 
+    def _make_schedulers(self) -> list[SchedulerProcess]:
+        config = self.config
+        count = 2 if config.has("takeover") or config.has("store_split") else 1
+        return [self._scheduler_named(f"sched-{number}") for number in range(count)]
+
+    def _scheduler_named(self, name: str) -> SchedulerProcess:
+        return self.scheduler_class(
+            self.world,
+            self.config,
+            name,
+            self.store,
+            self.network,
+            self.checkers,
+            self._clock(),
+        )
+
     def _clock(self) -> Clock:
         drift = self.config.drift
         rng = self.world.rng
@@ -126,8 +134,9 @@ class Simulation:
         with patch.object(scope_rules, "MAX_COLLECTED_BYTES", limit):
             self._run()
 
-    def _run(self) -> None:
-        config, world = self.config, self.world
+    def begin(self) -> None:
+        """Start everything."""
+        world = self.world
         for number, scheduler in enumerate(self.schedulers):
             world.after(number * 0.1, scheduler.start)
         for worker in self.workers:
@@ -138,21 +147,29 @@ class Simulation:
         self.pools.start()
         self.reader.read()
         self.nemesis.start()
-        world.run_until(config.fault_phase_s, stop=self._check, every=CHECK_EVERY_STEPS)
+
+    def _run(self) -> None:
+        world = self.world
+        self.begin()
+        world.run_until(self.config.fault_phase_s, stop=self.check, every=CHECK_EVERY_STEPS)
         self.nemesis.heal()
         healed_at, moved_at, commits = world.now, world.now, self.store.commits
-        while not self._is_at_rest():
-            world.run_until(world.now + 2.0, stop=self._check, every=CHECK_EVERY_STEPS)
+        while not self.is_at_rest():
+            world.run_until(world.now + 2.0, stop=self.check, every=CHECK_EVERY_STEPS)
             if self.store.commits != commits:
                 moved_at, commits = world.now, self.store.commits
             is_moving = world.now - moved_at < PROGRESS_S and world.now - healed_at < LONGEST_S
             if world.now - healed_at > LIVENESS_S and not is_moving:
                 break
+        self.finish()
+
+    def finish(self) -> None:
+        """Demand that everything has ended, and read it all back. Raises: Violation."""
         self._check_liveness()
         self._forget_gone()
         self._reopen()
 
-    def _check(self) -> bool:
+    def check(self) -> bool:
         """All schedulers and one worker in turn; never a reason to stop by itself."""
         self._turn += 1
         worker = self.workers[self._turn % len(self.workers)]
@@ -161,7 +178,7 @@ class Simulation:
 
     # -- liveness ---------------------------------------------------------------------------
 
-    def _is_at_rest(self) -> bool:
+    def is_at_rest(self) -> bool:
         return self._what_is_open() is None and self._what_is_held() is None
 
     def _what_is_held(self) -> tuple[str, str] | None:
@@ -274,17 +291,23 @@ def simulate(seed: int, config: Config | None = None, *, keep_transcript: bool =
     return outcome_of(Simulation(config or draw(seed), keep_transcript=keep_transcript))
 
 
-def outcome_of(simulation: Simulation) -> Outcome:
-    """Run a world to its end, and say what it came to."""
-    violation: Violation | None = None
+def violation_of(run: Callable[[], None]) -> Violation | None:
+    """Run a world to its end; what it has broken."""
     try:
-        simulation.run()
+        run()
     except Violation as broken:
-        violation = broken
+        return broken
     except Exception as broken:
         # An assertion of the product, an object's own `check`, or any other way to fall over.
         violation = Violation("crash", f"{type(broken).__name__}: {broken}"[:500])
         violation.__cause__ = broken
+        return violation
+    return None
+
+
+def outcome_of(simulation: Simulation) -> Outcome:
+    """Run a world to its end, and say what it came to."""
+    violation = violation_of(simulation.run)
     world = simulation.world
     return Outcome(
         simulation.config,

@@ -1,0 +1,395 @@
+"""Worlds with several nodes and several shards: what one node leaves, another takes, and nothing runs twice.
+
+A shard is a whole world of its own (`Simulation`), with an engine process for each node. Nodes look at what the store
+shows, some of it old, and decide by the product's own rules which shards to claim and which to give back. They are
+killed, frozen, stopped in order, and cut off from the store with or without their connection being seen to be gone.
+
+I21: of a shard no lower epoch commits after a higher one, whichever node it is of.
+I17: two attempts of a task never overlap across owners.
+I39: every shard has an owner `OWNED_S` after the faults, and none moves more than once in `KEEP_S` from then on.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, cast
+
+from astraflow.core.cluster.shards import KEEP_S, NodeSeen, ShardMoves, ShardSeen
+from tests.sim.config import Config, draw
+from tests.sim.scheduler import SchedulerProcess
+from tests.sim.simulation import (
+    CHECK_EVERY_STEPS,
+    LIVENESS_S,
+    Outcome,
+    Simulation,
+    violation_of,
+)
+from tests.sim.store import Store
+from tests.sim.world import Violation, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ClusterSimulation", "ShardStore", "missing_in_clusters", "simulate_cluster"]
+
+GONE_S = 2.5
+LOOK_S = 0.25
+OWNED_S = 10.0
+WATCHED_S = 150.0
+"""So long a calm site is looked at for moves without a reason."""
+OF_NODES = ("scheduler_crash", "takeover", "scheduler_pause", "store_split")
+"""Faults of processes: they are of whole nodes here."""
+
+
+SOMETIMES = ("early claim", "given back", "all shards on one node", "commit of a replaced owner")
+"""What must have been seen in some of many worlds."""
+
+
+def missing_in_clusters(seen: dict[str, int]) -> list[str]:
+    return [what for what in SOMETIMES if not seen.get(what)]
+
+
+class ShardStore(Store):
+    """The rows of one shard, with a claim that may come early (ADR 25)."""
+
+    number = 0
+    cluster: ClusterSimulation
+
+    def __init__(self, world: World, config: Config) -> None:
+        super().__init__(world, config)
+        self.renewed_at = 0.0
+        self.is_backend_gone = False
+        self.moves: list[float] = []
+
+    def is_free(self) -> bool:
+        is_gone = self.is_backend_gone and self.world.now - self.renewed_at >= GONE_S
+        return self.world.now >= self.lease_until or is_gone
+
+    def acquire(self, name: str) -> int | None:
+        if not self.is_free() and self.owner != name:
+            return None
+        if self.is_free() and self.world.now < self.lease_until:
+            self.world.sometimes("early claim")
+        self.lease_until = 0.0
+        epoch = super().acquire(name)
+        self.renewed_at, self.is_backend_gone = self.world.now, False
+        self.moves.append(self.world.now)
+        return epoch
+
+    def is_stale(self, epoch: int) -> bool:
+        is_stale = super().is_stale(epoch)
+        if is_stale:
+            self.world.sometimes("commit of a replaced owner")
+        return is_stale
+
+    def renew(self, epoch: int) -> bool:
+        if not super().renew(epoch):
+            return False
+        self.renewed_at, self.is_backend_gone = self.world.now, False
+        return True
+
+    def release(self, epoch: int) -> None:
+        if epoch == self.epoch:
+            self.lease_until = self.world.now
+
+
+class ShardProcess(SchedulerProcess):
+    """What one node runs for one shard."""
+
+    node: SimNode
+
+    @property
+    def shard(self) -> ShardStore:
+        return cast("ShardStore", self.store)
+
+    @property
+    def _reaches_store(self) -> bool:
+        return self.world.now >= self.node.store_back_at
+
+    def _stand_by(self, life: int) -> None:
+        if life != self.life or self.is_dead:
+            return
+        may_claim = self.shard.number in self.node.claims
+        epoch = None
+        if may_claim and not self.is_paused and self._reaches_store:
+            epoch = self.store.acquire(self.node.node_id)
+        if epoch is None:
+            self.world.after(0.1, self._stand_by, life)
+            return
+        self.world.log(f"{self.name} owns shard {self.shard.number}, epoch {epoch}")
+        self._open(epoch)
+
+    def give_back(self) -> None:
+        """Release the shard, so that another node can have it at once."""
+        if self.engine is None or self.is_paused or not self._reaches_store:
+            return
+        epoch = self.engine.ownership.epoch
+        self.close("it is given back")
+        self.shard.release(epoch)
+        self.world.sometimes("given back")
+
+
+class SimNode:
+    """One process with a scheduler for each shard."""
+
+    def __init__(self, cluster: ClusterSimulation, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.processes: list[ShardProcess] = []
+        self.claims: frozenset[int] = frozenset()
+        self.store_back_at = 0.0
+        self.is_dead = True
+        self.is_paused = False
+        self._boots = 0
+        self._moves = ShardMoves("")
+
+    @property
+    def node_id(self) -> str:
+        return f"{self.name}.{self._boots}"
+
+    def start(self) -> None:
+        if not self.is_dead:
+            return
+        self._boots += 1
+        self.is_dead, self.is_paused, self.claims = False, False, frozenset()
+        self._moves = ShardMoves(self.node_id)
+        self.cluster.started[self.node_id] = self.cluster.world.now
+        for process in self.processes:
+            process.start()
+        self._look(self._boots)
+
+    def _look(self, boot: int) -> None:
+        if self.is_dead or boot != self._boots:
+            return
+        cluster, now = self.cluster, self.cluster.world.now
+        if not self.is_paused and now >= self.store_back_at:
+            cluster.seen_at[self.node_id] = now
+            moves = self._moves.decide(cluster.nodes_seen(), cluster.shards_seen(), now)
+            self.claims = moves.claim
+            if moves.give is not None:
+                self.processes[moves.give].give_back()
+        cluster.world.after(cluster.world.delay(LOOK_S), self._look, boot)
+
+    def crash(self) -> None:
+        if self.is_dead:
+            return
+        self.is_dead = True
+        for process in self.processes:
+            if process.engine is not None:
+                process.shard.is_backend_gone = True
+            process.crash()
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        if self.is_dead or self.is_paused:
+            return
+        for process in self.processes:
+            process.give_back()
+        self.cluster.seen_at.pop(self.node_id, None)
+        self.crash()
+
+    def pause(self) -> None:
+        self.is_paused = True
+        for process in self.processes:
+            process.pause()
+
+    def wake(self) -> None:
+        self.is_paused = False
+        for process in self.processes:
+            process.wake()
+
+    def cut_off(self, seconds: float, *, is_seen: bool) -> None:
+        """The store is out of reach. `is_seen`: the store sees that the connections are gone."""
+        self.store_back_at = self.cluster.world.now + seconds
+        for process in self.processes:
+            if is_seen and process.engine is not None:
+                process.shard.is_backend_gone = True
+
+
+class ShardSimulation(Simulation):
+    """The world of one shard."""
+
+    store_class = ShardStore
+    scheduler_class = ShardProcess
+
+    def __init__(self, config: Config, cluster: ClusterSimulation, number: int) -> None:
+        self.cluster = cluster
+        self.number = number
+        super().__init__(config, world=cluster.world)
+
+    @property
+    def shard(self) -> ShardStore:
+        return cast("ShardStore", self.store)
+
+    def _make_schedulers(self) -> list[SchedulerProcess]:
+        self.shard.number, self.shard.cluster = self.number, self.cluster
+        made: list[SchedulerProcess] = []
+        for node in self.cluster.nodes:
+            process = cast("ShardProcess", self._scheduler_named(f"{node.name}-{self.number}"))
+            process.node = node
+            node.processes.append(process)
+            made.append(process)
+        return made
+
+    def begin(self) -> None:
+        schedulers, self.schedulers = self.schedulers, []  # nodes start them
+        super().begin()
+        self.schedulers = schedulers
+        self.nemesis.schedulers = schedulers
+
+
+class ClusterSimulation:
+    """Some nodes, some shards."""
+
+    def __init__(
+        self, seed: int, configs: list[Config], nodes: int, *, keep_transcript: bool = False
+    ) -> None:
+        self.world = World(seed, keep_transcript=keep_transcript)
+        self.nodes = [SimNode(self, f"node-{number}") for number in range(nodes)]
+        self.seen_at: dict[str, float] = {}
+        self.started: dict[str, float] = {}
+        self.shards = [
+            ShardSimulation(config, self, number) for number, config in enumerate(configs)
+        ]
+        self._faults_until = max(config.fault_phase_s for config in configs)
+
+    def nodes_seen(self) -> list[NodeSeen]:
+        now = self.world.now
+        return [
+            NodeSeen(node_id, "", now - at, now - self.started[node_id])
+            for node_id, at in self.seen_at.items()
+        ]
+
+    def shards_seen(self) -> list[ShardSeen]:
+        return [
+            ShardSeen(one.number, one.shard.owner or "", one.shard.is_free()) for one in self.shards
+        ]
+
+    def run(self) -> None:
+        """Raises: Violation."""
+        world = self.world
+        for number, node in enumerate(self.nodes):
+            world.after(number * 0.3, node.start)
+        for shard in self.shards:
+            shard.begin()
+        world.after(world.delay(6.0), self._hurt_node)
+        world.run_until(self._faults_until, stop=self._check, every=CHECK_EVERY_STEPS)
+        self._heal()
+        healed_at = world.now
+        world.run_until(healed_at + OWNED_S, stop=self._check, every=CHECK_EVERY_STEPS)
+        self._check_owners()
+        while not all(shard.is_at_rest() for shard in self.shards):
+            world.run_until(world.now + 2.0, stop=self._check, every=CHECK_EVERY_STEPS)
+            if world.now - healed_at > LIVENESS_S * 3:
+                break
+        until = max(world.now, healed_at + WATCHED_S)
+        world.run_until(until, stop=self._check, every=CHECK_EVERY_STEPS)
+        self._check_moves(healed_at + OWNED_S)
+        for shard in self.shards:
+            shard.finish()
+
+    def _check(self) -> bool:
+        if len({one.shard.owner for one in self.shards}) == 1:
+            self.world.sometimes("all shards on one node")
+        for shard in self.shards:
+            shard.check()
+        return False
+
+    def _hurt_node(self) -> None:
+        world, rng = self.world, self.world.rng
+        if world.now > self._faults_until - 2:
+            return
+        node = rng.choice(self.nodes)
+        act: Callable[[], None] = rng.choice(
+            (node.crash, node.stop, node.pause, self._freezer(node), self._cutter(node))
+        )
+        if not node.is_dead and not node.is_paused:
+            world.log(f"{node.name}: {getattr(act, '__name__', 'hurt')}")
+            act()
+            world.after(0.1 + rng.random() * 6, self._mend, node)
+        world.after(world.delay(6.0), self._hurt_node)
+
+    def _freezer(self, node: SimNode) -> Callable[[], None]:
+        def freeze() -> None:
+            node.pause()
+            self.world.after(7 + self.world.rng.random() * 8, node.wake)
+
+        return freeze
+
+    def _cutter(self, node: SimNode) -> Callable[[], None]:
+        rng = self.world.rng
+        return lambda: node.cut_off(1 + rng.random() * 20, is_seen=rng.random() < 0.5)
+
+    def _mend(self, node: SimNode) -> None:
+        if node.is_dead:
+            node.start()
+        elif node.is_paused and self.world.rng.random() < 0.5:
+            node.wake()
+
+    def _heal(self) -> None:
+        for shard in self.shards:
+            schedulers, shard.nemesis.schedulers = shard.nemesis.schedulers, []
+            shard.nemesis.heal()
+            shard.nemesis.schedulers = schedulers
+        for node in self.nodes:
+            node.store_back_at = 0.0
+            node.wake()
+            node.start()
+
+    # -- what must hold ---------------------------------------------------------------------
+
+    def _check_owners(self) -> None:
+        for one in self.shards:
+            owner = one.shard.owner
+            is_served = any(
+                process.is_serving and process.engine is not None
+                and process.engine.ownership.epoch == one.shard.epoch
+                for process in one.schedulers
+            )  # fmt: skip
+            if not is_served:
+                raise Violation("I39", f"shard {one.number} has no owner; the last was {owner}")
+
+    def _check_moves(self, since: float) -> None:
+        for one in self.shards:
+            calm = [at for at in one.shard.moves if at >= since]
+            for first, second in pairwise(calm):
+                if second - first < KEEP_S:
+                    raise Violation("I39", f"shard {one.number} moved at {first} and {second}")
+            if len(calm) > 2:
+                raise Violation("I39", f"shard {one.number} moved {len(calm)} times: {calm}")
+
+
+def draw_shards(seed: int) -> tuple[list[Config], int]:
+    """Two to four shards, each with the world of another seed, and two to four nodes."""
+    world = World(seed)
+    count, nodes = world.rng.randint(2, 4), world.rng.randint(2, 4)
+    configs = []
+    for number in range(count):
+        drawn = draw(seed * 31 + number)
+        faults = tuple(one for one in drawn.faults if one not in OF_NODES)
+        # How much a map returns inline is a constant of the product: it cannot differ between shards.
+        configs.append(drawn.shrink(faults=faults, gone=False, stored=False))
+    return configs, nodes
+
+
+def simulate_cluster(
+    seed: int, config: Config | None = None, *, keep_transcript: bool = False
+) -> Outcome:
+    """Run one seed to its end. `config`: that of every shard."""
+    configs, nodes = draw_shards(seed)
+    if config is not None:
+        configs = [config] * len(configs)
+    simulation = ClusterSimulation(seed, configs, nodes, keep_transcript=keep_transcript)
+    violation = violation_of(simulation.run)
+    world = simulation.world
+    timelines = [line for shard in simulation.shards for line in shard.timelines()]
+    return Outcome(
+        configs[0].shrink(seed=seed),
+        violation,
+        world.seen,
+        world.digest(),
+        sum(shard.checkers.attempts.executions for shard in simulation.shards),
+        world.steps,
+        timelines if violation is not None else [],
+        world.transcript or [],
+    )

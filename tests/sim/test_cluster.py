@@ -1,0 +1,102 @@
+"""Worlds of several nodes: sound, repeatable, and quick to notice what would break them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from astraflow.core.cluster import shards as rules
+from astraflow.core.cluster.shards import NodeSeen, ShardSeen
+from tests.sim.cluster import ShardStore, simulate_cluster
+from tests.sim.config import Config
+
+ENOUGH_SEEDS = 60
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_no_world_of_nodes_breaks_an_invariant(first: int) -> None:
+    for seed in range(first, first + 10):
+        outcome = simulate_cluster(seed)
+        assert outcome.violation is None, f"seed {seed}: {outcome.violation}"
+
+
+def test_the_world_of_a_planted_bug_is_sound_without_it() -> None:
+    for name, (_, _, fields) in PLANTED.items():
+        for seed in (12, 13) if fields else ():
+            violation = simulate_cluster(seed, Config(seed=seed, **fields)).violation
+            assert violation is None, f"{name}, seed {seed}: {violation}"
+
+
+def test_the_same_seed_is_the_same_world() -> None:
+    assert simulate_cluster(3).digest == simulate_cluster(3).digest
+
+
+@contextmanager
+def _one_fence_for_all_shards() -> Iterator[None]:
+    """I21: a commit that does not name its shard meets the epoch of another."""
+
+    def is_stale(self: ShardStore, epoch: int) -> bool:
+        return epoch < min(one.shard.epoch for one in self.cluster.shards)
+
+    with patch.object(ShardStore, "is_stale", is_stale):
+        yield
+
+
+@contextmanager
+def _a_claim_that_outlasts_the_leases() -> Iterator[None]:
+    """I17: an owner that may speak for so long keeps its workers at work while the next one gives it away."""
+    with patch.object(ShardStore, "LEASE_TTL_S", 60.0):
+        yield
+
+
+@contextmanager
+def _a_rank_by_when_a_node_was_seen() -> Iterator[None]:
+    """I39: the first node is another one at each look."""
+
+    def first_of(seen: ShardSeen, nodes: list[NodeSeen]) -> NodeSeen | None:
+        return max(nodes, key=lambda node: (node.seen_s, node.node_id), default=None)
+
+    with patch.object(rules, "first_of", first_of), patch.object(rules, "KEEP_S", 1.0):
+        yield
+
+
+@contextmanager
+def _only_the_first_claims() -> Iterator[None]:
+    """I39: of a first node that has ended, and is still seen, nobody takes the shard."""
+
+    def first_of(seen: ShardSeen, nodes: list[NodeSeen]) -> NodeSeen | None:
+        return min(nodes, key=lambda node: node.node_id, default=None)
+
+    with patch.object(rules, "first_of", first_of), patch.object(rules, "ORPHAN_S", 1e9):
+        yield
+
+
+LONG: dict[str, Any] = {"workers": 3, "runs": 6, "tasks": 6, "handlers": ("long", "ok")}
+"""Attempts that outlast a lease, and workers that find the next owner because their connection is cut."""
+PLANTED: dict[str, tuple[Callable[[], Any], set[str], dict[str, Any]]] = {
+    "onefence": (_one_fence_for_all_shards, {"I21"}, {}),
+    "longclaim": (
+        _a_claim_that_outlasts_the_leases,
+        {"I17"},
+        {**LONG, "faults": ("cut",), "fault_phase_s": 90.0},
+    ),
+    "flaprank": (_a_rank_by_when_a_node_was_seen, {"I39"}, {}),
+    "onlyfirst": (_only_the_first_claims, {"I39", "I24"}, {}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PLANTED))
+def test_a_planted_bug_of_nodes_is_caught(name: str) -> None:
+    plant, caught_by, fields = PLANTED[name]
+    for seed in range(ENOUGH_SEEDS):
+        config = Config(seed=seed, **fields) if fields else None
+        with plant():
+            violation = simulate_cluster(seed, config).violation
+        if violation is not None and violation.invariant in caught_by:
+            print(f"{name}: seed {seed}, {violation}")
+            return
+    pytest.fail(f"{name} was not noticed in {ENOUGH_SEEDS} seeds")
