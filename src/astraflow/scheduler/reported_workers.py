@@ -171,10 +171,19 @@ class ReportedWorkers:
     async def heartbeat(self, tenant: str, worker_id: str, heartbeat: control.Heartbeat) -> None:
         """Raises: NotFound, if the worker has to register first; Refused."""
         line = self._open_line((tenant, worker_id))
+        unknown = errors.NotFound(
+            errors.WORKER_NOT_FOUND,
+            f"no such worker has registered over HTTP: {worker_id[:64]}; register it",
+        )
         if line is None:
-            message = f"no such worker has registered over HTTP: {worker_id[:64]}; register it"
-            raise errors.NotFound(errors.WORKER_NOT_FOUND, message)
-        await line.ask(control.HEARTBEAT, heartbeat)
+            raise unknown
+        try:
+            await line.ask(control.HEARTBEAT, heartbeat)
+        except errors.Refused as refused:
+            # Its session ended while it asked: it was silent for too long, as others see already.
+            if refused.code is errors.SESSION_DENIED and line.is_closed:
+                raise unknown from refused
+            raise
 
     def _open_line(self, key: tuple[str, str]) -> _ReportedLine | None:
         line = self._lines.get(key)
