@@ -78,6 +78,9 @@ class ClusterNode:
         self._shards: dict[int, _Shard] = {}
         self._renewed_at = float("-inf")
         self._looking = asyncio.Lock()
+        self._read_tokens: str | None = (
+            None  # the last change of tokens that all schedulers here know
+        )
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # -- what requests ask ------------------------------------------------------------------
@@ -185,7 +188,6 @@ class ClusterNode:
                 self._renewed_at = now
             nodes = await self.cluster.nodes()
             shards = await self.cluster.shards()
-            former = self.seen
             self.seen = ClusterSeen(
                 {node.node_id: node for node in nodes},
                 {shard.shard: shard for shard in shards},
@@ -194,9 +196,11 @@ class ClusterNode:
                 now,
             )
             self._move(nodes, shards, now)
-        if self.seen.tokens != former.tokens:
+        tokens = self.seen.tokens
+        if tokens != self._read_tokens:
             for scheduler in {self.home, *self.schedulers()}:
                 await scheduler.credentials.refresh()
+            self._read_tokens = tokens  # after the reads: one that failed is tried again
 
     def _move(self, nodes: list[NodeSeen], shards: list[ShardSeen], now: float) -> None:
         moves = self._moves.decide(nodes, shards, now)

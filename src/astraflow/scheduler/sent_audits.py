@@ -12,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core.engine.commands import KeepAudit
+from astraflow.core.errors import STORE_UNAVAILABLE, StoreError
 from astraflow.store.rows import SentAuditRow
 
 if TYPE_CHECKING:
@@ -49,7 +50,12 @@ class SentAudits:
 async def keep_sent_audits(store: Store, writer: Writer) -> None:
     """Continue the chains of this shard with what others have sent, for ever. Raises: StoreError, Unavailable."""
     while True:
-        rows = await store.sent_audits(PIECE)
+        try:
+            rows = await store.sent_audits(PIECE)
+        except StoreError as error:
+            if error.code is not STORE_UNAVAILABLE:
+                raise
+            rows = []  # no reason to stop serving: it is read again later
         for row in rows:
             command = KeepAudit(
                 tenant=row.tenant, by=row.who, what=row.action, code=row.code, corr=row.corr,
