@@ -116,6 +116,8 @@ class ControlHandshake(TypedDict):
     """2 is spoken; another number is answered with those that are."""
     auth: ControlHandshakeAuth
     worker: ControlHandshakeWorker
+    lane: NotRequired[int]
+    """The lane of the tenant that the session is for; 0 if it is left out."""
 
 
 class ControlHeartbeatMetricsResource(TypedDict):
@@ -148,6 +150,29 @@ class ControlHeartbeat(TypedDict):
     """Every attempt taken and not yet under ack_seq."""
     metrics: NotRequired[ControlHeartbeatMetrics]
     packages: NotRequired[ControlHeartbeatPackages]
+
+
+class ControlHunger(TypedDict):
+    """Scheduler to worker: how much waits for a slot in this lane. The newest one counts."""
+
+    tasks: NotRequired[int]
+    """Tasks that wait for a slot."""
+    runs: NotRequired[int]
+    """The runs that they are of."""
+
+
+class ControlLanesLanesItem(TypedDict):
+    lane: int
+    location: NotRequired[str | None]
+    """Where to connect for it; null: where this session is."""
+
+
+class ControlLanes(TypedDict):
+    """Scheduler to worker: all lanes of the tenant beside lane 0. A worker keeps a session with
+    each.
+    """
+
+    lanes: NotRequired[list[ControlLanesLanesItem]]
 
 
 class ControlRegisterCapabilitiesConcurrency(TypedDict):
@@ -189,6 +214,8 @@ class ControlRegister(TypedDict):
     """Attempts that run or are queued."""
     held_results: NotRequired[list[AttemptRef]]
     """Attempts that ended and are not acknowledged."""
+    slots: NotRequired[int | None]
+    """Of max_parallel, the slots that are for this lane; all of them if it is left out."""
 
 
 class ControlReset(TypedDict):
@@ -208,6 +235,8 @@ class ControlResume(TypedDict):
     session_token: str
     last_seen_seq: NotRequired[int | None]
     """The sender's ack_seq: committed, and nothing else."""
+    lane: NotRequired[int]
+    """As in the handshake of the session; 0 if it is left out."""
 
 
 class ControlSessionAcceptLimits(TypedDict):
@@ -248,6 +277,14 @@ class ControlSessionAccept(TypedDict):
     """What a worker must keep to."""
     features: NotRequired[list[str]]
     """Of the features that the register named, those of this session."""
+
+
+class ControlSlots(TypedDict):
+    """Worker to scheduler: so many of its slots are for this lane from now on. The answer says
+    that the scheduler counts so.
+    """
+
+    slots: int
 
 
 class BizExecCancel(TypedDict):
@@ -745,6 +782,16 @@ class ControlHeartbeatFrame(AnyFrame):
     payload: ControlHeartbeat
 
 
+class ControlHungerFrame(AnyFrame):
+    type: Literal["control.hunger"]
+    payload: ControlHunger
+
+
+class ControlLanesFrame(AnyFrame):
+    type: Literal["control.lanes"]
+    payload: ControlLanes
+
+
 class ControlRegisterFrame(AnyFrame):
     type: Literal["control.register"]
     payload: ControlRegister
@@ -763,6 +810,11 @@ class ControlResumeFrame(AnyFrame):
 class ControlSessionAcceptFrame(AnyFrame):
     type: Literal["control.session.accept"]
     payload: ControlSessionAccept
+
+
+class ControlSlotsFrame(AnyFrame):
+    type: Literal["control.slots"]
+    payload: ControlSlots
 
 
 class BizExecCancelFrame(AnyFrame):
@@ -846,10 +898,13 @@ Frame = (
     | ControlErrorFrame
     | ControlHandshakeFrame
     | ControlHeartbeatFrame
+    | ControlHungerFrame
+    | ControlLanesFrame
     | ControlRegisterFrame
     | ControlResetFrame
     | ControlResumeFrame
     | ControlSessionAcceptFrame
+    | ControlSlotsFrame
     | BizExecCancelFrame
     | BizExecDispatchFrame
     | BizExecErrorFrame
@@ -874,10 +929,13 @@ FrameType = Literal[
     "control.error",
     "control.handshake",
     "control.heartbeat",
+    "control.hunger",
+    "control.lanes",
     "control.register",
     "control.reset",
     "control.resume",
     "control.session.accept",
+    "control.slots",
     "biz.exec.cancel",
     "biz.exec.dispatch",
     "biz.exec.error",

@@ -96,6 +96,8 @@ export interface ControlHandshake {
   protocol: number;
   auth: ControlHandshakeAuth;
   worker: ControlHandshakeWorker;
+  /** The lane of the tenant that the session is for; 0 if it is left out. */
+  lane?: number;
 }
 
 export interface ControlHeartbeatMetricsResource {
@@ -127,6 +129,25 @@ export interface ControlHeartbeat {
   attempts?: AttemptRef[];
   metrics?: ControlHeartbeatMetrics;
   packages?: ControlHeartbeatPackages;
+}
+
+/** Scheduler to worker: how much waits for a slot in this lane. The newest one counts. */
+export interface ControlHunger {
+  /** Tasks that wait for a slot. */
+  tasks?: number;
+  /** The runs that they are of. */
+  runs?: number;
+}
+
+export interface ControlLanesLanesItem {
+  lane: number;
+  /** Where to connect for it; null: where this session is. */
+  location?: string | null;
+}
+
+/** Scheduler to worker: all lanes of the tenant beside lane 0. A worker keeps a session with each. */
+export interface ControlLanes {
+  lanes?: ControlLanesLanesItem[];
 }
 
 export interface ControlRegisterCapabilitiesConcurrency {
@@ -165,6 +186,8 @@ export interface ControlRegister {
   inflight?: AttemptRef[];
   /** Attempts that ended and are not acknowledged. */
   held_results?: AttemptRef[];
+  /** Of max_parallel, the slots that are for this lane; all of them if it is left out. */
+  slots?: number | null;
 }
 
 /** Scheduler to worker: the session, or the attempt to open one, is over. */
@@ -182,6 +205,8 @@ export interface ControlResume {
   session_token: string;
   /** The sender's ack_seq: committed, and nothing else. */
   last_seen_seq?: number | null;
+  /** As in the handshake of the session; 0 if it is left out. */
+  lane?: number;
 }
 
 export interface ControlSessionAcceptLimits {
@@ -221,6 +246,11 @@ export interface ControlSessionAccept {
   limits?: ControlSessionAcceptLimits | null;
   /** Of the features that the register named, those of this session. */
   features?: string[];
+}
+
+/** Worker to scheduler: so many of its slots are for this lane from now on. The answer says that the scheduler counts so. */
+export interface ControlSlots {
+  slots: number;
 }
 
 /** Scheduler to worker: stop this attempt. */
@@ -666,10 +696,13 @@ export interface Payloads {
   "control.error": ControlError;
   "control.handshake": ControlHandshake;
   "control.heartbeat": ControlHeartbeat;
+  "control.hunger": ControlHunger;
+  "control.lanes": ControlLanes;
   "control.register": ControlRegister;
   "control.reset": ControlReset;
   "control.resume": ControlResume;
   "control.session.accept": ControlSessionAccept;
+  "control.slots": ControlSlots;
   "biz.exec.cancel": BizExecCancel;
   "biz.exec.dispatch": BizExecDispatch;
   "biz.exec.error": BizExecError;

@@ -30,7 +30,15 @@ from astraflow.core.protocol.bundles import decode_message, encode_first
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.limits import CLOSE_NORMAL
 from astraflow.core.protocol.wire import Envelope, Wire
-from astraflow.core.protocol.worker_events import Connect, Credential, Disconnect, SessionRefused
+from astraflow.core.protocol.worker_events import (
+    Connect,
+    Credential,
+    Disconnect,
+    HungerTold,
+    LanesTold,
+    SessionRefused,
+    SlotsAnswered,
+)
 from astraflow.core.timestamps import iso
 from astraflow.observe.frame_log import fields_of, log_frame, logs_frames
 from astraflow.timer import WakeupTimer
@@ -285,6 +293,8 @@ class AgentRunner:
             case HandUp(envelope):
                 assert self._receive is not None
                 self._receive(envelope)
+            case LanesTold() | HungerTold() | SlotsAnswered():
+                pass
             case SessionRefused(code, reason, again_at):
                 _warn(code, reason, again_at - self._clock.now())
             case Exit():

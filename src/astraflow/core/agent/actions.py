@@ -1,6 +1,7 @@
 """What the agent asks of the shell round it: sockets, hosts, the process itself.
 
-What its session asks for (`Connect`, `Disconnect`) and says for the log (`SessionRefused`) goes on as it is.
+What its session asks for (`Connect`, `Disconnect`) and says for the log (`SessionRefused`) or of lanes (`LanesTold`,
+`HungerTold`, `SlotsAnswered`) goes on as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ import msgspec
 from astraflow.core.ids import TaskId
 from astraflow.core.protocol.business import Dispatch, NextResponse
 from astraflow.core.protocol.wire import Envelope
-from astraflow.core.protocol.worker_events import Connect, Disconnect, SessionRefused
+from astraflow.core.protocol.worker_events import (
+    Connect,
+    Disconnect,
+    HungerTold,
+    LanesTold,
+    SessionRefused,
+    SlotsAnswered,
+)
 
 
 class _Action(msgspec.Struct, frozen=True):
@@ -63,6 +71,9 @@ Action = (
     Connect
     | Disconnect
     | SessionRefused
+    | LanesTold
+    | HungerTold
+    | SlotsAnswered
     | StartAttempt
     | InterruptAttempt
     | KillAttempt

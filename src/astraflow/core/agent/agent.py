@@ -40,12 +40,15 @@ from astraflow.core.protocol.worker_events import (
     FramesAcked,
     HeartbeatAnswered,
     HeartbeatDue,
+    HungerTold,
+    LanesTold,
     Poisoned,
     RegisterAnswered,
     RegisterWanted,
     SessionLost,
     SessionReady,
     SessionRefused,
+    SlotsAnswered,
     Superseded,
     WorkerEvent,
 )
@@ -304,6 +307,8 @@ class Agent:
                 self._start_drain(now, deadline_s)
                 self.session.taken(seq)
             case Connect() | Disconnect() | SessionRefused():
+                self._actions.append(event)
+            case LanesTold() | HungerTold() | SlotsAnswered():
                 self._actions.append(event)
             case Superseded():
                 self._on_superseded()

@@ -153,7 +153,7 @@ def _why_full(worker: WorkerEntry, demand: Demand) -> str:
         return "has lost its connection"
     if worker.is_pressed:
         return "is short of memory or disk"
-    if worker.used >= worker.offer.max_parallel:
+    if worker.used >= worker.slots:
         return "is busy"
     request = demand.request
     if request is not None and worker.held_for not in (None, demand):

@@ -99,6 +99,7 @@ from astraflow.core.engine.sessions import (
     on_missed,
     on_register,
     on_session_ended,
+    on_slots,
 )
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.tenants import (
@@ -140,6 +141,7 @@ from astraflow.core.protocol.events import (
     SendFrame,
     SessionAudited,
     SessionEnded,
+    SlotsArrived,
 )
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import Envelope
@@ -558,6 +560,9 @@ class Engine:
         elif isinstance(event, HeartbeatArrived):
             stop = on_heartbeat(view, event)
             self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
+        elif isinstance(event, SlotsArrived):
+            on_slots(view, event)
+            self.gateway.answer(event.session_id, event.frame_id, view.now)
         elif isinstance(event, RegisterArrived):
             on_register(view, event)
         elif isinstance(event, SessionEnded):

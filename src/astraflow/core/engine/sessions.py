@@ -46,6 +46,7 @@ from astraflow.core.protocol.events import (
     Missed,
     RegisterArrived,
     SessionEnded,
+    SlotsArrived,
 )
 from astraflow.core.protocol.limits import HEARTBEATS_MISSED_DEGRADED
 from astraflow.core.protocol.wire import AttemptRef
@@ -73,6 +74,7 @@ def offer_of(register: control.Register) -> Offer:
         register.labels,
         concurrency.per_node_limits,
         None if machine is None else Amounts.of(machine.cpu, machine.memory_bytes, machine.gpu),
+        None if register.slots is None else min(register.slots, concurrency.max_parallel),
     )
 
 
@@ -193,6 +195,17 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     stop = view.leases.renew(event.tenant, event.worker, named, view.now)
     _take_as_proof(view, event, named)
     return tuple(AttemptRef(task_id, attempt) for task_id, attempt in stop)
+
+
+def on_slots(view: View, event: SlotsArrived) -> None:
+    """A worker of several lanes gives this one more of its slots, or fewer. What runs is not touched: with fewer slots
+    than attempts the worker gets nothing new until some have ended."""
+    worker = view.workers.find(event.tenant, event.worker)
+    if worker is None or worker.session_id != event.session_id:
+        return
+    worker.slots = min(event.slots, worker.offer.max_parallel)
+    view.workers.refresh(worker)
+    view.wake_for(worker)
 
 
 def _judge(view: View, worker: WorkerEntry, heartbeat: control.Heartbeat) -> None:

@@ -65,6 +65,8 @@ class Offer(msgspec.Struct, frozen=True):
     per_node_limits: Mapping[str, int] = {}
     capacity: Amounts | None = None
     """What its machine has; None: it did not say."""
+    slots: int | None = None
+    """Of `max_parallel`, those that are for this engine; None: all of them."""
 
     def has_runtime(self, runtime: str | None) -> bool:
         return runtime is None or runtime in self.runtimes or ANY_RUNTIME in self.features
@@ -211,6 +213,7 @@ class WorkerEntry:
         "says_draining",
         "session_id",
         "since",
+        "slots",
         "status",
         "tenant",
         "used",
@@ -240,6 +243,7 @@ class WorkerEntry:
         self.digest = ""  # of its packages, as its heartbeats say since its last register
         self.resources: Mapping[str, float] = {}
         self.measured: MeasuredLoad | None = None  # by its last heartbeat
+        self.slots = 0  # attempts that it takes at once, here: a worker of several lanes divides its own among them
         self.used = 0
         self.used_by_type: dict[str, int] = {}
         self.held_for: Hashable | None = None  # the demand that alone may take of its machine
@@ -269,7 +273,7 @@ class WorkerEntry:
     def is_available(self) -> bool:
         # In the order of what changes most: it is asked twice for each attempt.
         return (
-            self.used < self.offer.max_parallel
+            self.used < self.slots
             and self.is_connected
             and not self.is_pressed
             and self.is_reachable
@@ -279,7 +283,7 @@ class WorkerEntry:
     def load(self) -> float:
         """The share of its slots that is in use. A pool counts as fuller than any worker that has room: a worker is
         there and warm, and costs nothing more."""
-        return self.used / self.offer.max_parallel + (self.pool is not None)
+        return self.used / max(self.slots, 1) + (self.pool is not None)
 
     def has_version(self, name: str, version: str) -> bool:
         return version in self.offer.packages.get(name, ())
@@ -320,6 +324,8 @@ def _registered(worker: WorkerEntry, fact: WorkerRegistered) -> None:
     worker.session_id = fact.session_id
     worker.incarnation = fact.incarnation
     worker.offer = fact.offer
+    given = fact.offer.slots
+    worker.slots = fact.offer.max_parallel if given is None else given
     worker.is_connected = True
     worker.digest = ""
     worker.has_drifted = False
@@ -399,6 +405,7 @@ def _pool_configured(worker: WorkerEntry, fact: PoolConfigured) -> None:
         labels={"pool": pool.name, **pool.labels},
         per_node_limits=pool.per_node_limits,
     )
+    worker.slots = pool.max_parallel
 
 
 _SERVED: Final = ("online", "degraded")
@@ -470,7 +477,7 @@ class WorkerTable:
         """The free slots of the available workers, for each package in `offered`. A slot counts for every package of
         its worker."""
         return {
-            bundle: sum(one.offer.max_parallel - one.used for one in listed.values())
+            bundle: sum(one.slots - one.used for one in listed.values())
             for bundle, listed in self._available.items()
         }
 

@@ -36,11 +36,16 @@ RESET: Final = "control.reset"
 DRAIN: Final = "control.drain"
 ACK: Final = "control.ack"
 HEARTBEAT: Final = "control.heartbeat"
+LANES: Final = "control.lanes"
+SLOTS: Final = "control.slots"
+HUNGER: Final = "control.hunger"
 ERROR: Final = "control.error"
 
 FRAMES_BUNDLED: Final = "frames.bundled"
 """The feature of a session in which several frames may come in one message (`bundles`)."""
-FEATURES: Final = (FRAMES_BUNDLED,)
+SEVERAL_LANES: Final = "lanes"
+"""The feature of a worker that keeps a session with each lane of its tenant, and divides its slots among them."""
+FEATURES: Final = (FRAMES_BUNDLED, SEVERAL_LANES)
 
 Token = Annotated[str, Meta(min_length=1, max_length=8192)]
 Positive = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
@@ -48,6 +53,7 @@ Percent = Annotated[float, Meta(ge=0, le=100)]
 Labels = Annotated[dict[Name, Text], Meta(max_length=limits.MAX_LABELS)]
 Names = Annotated[tuple[Name, ...], Meta(max_length=limits.MAX_PACKAGES)]
 Inventory = Annotated[tuple[AttemptRef, ...], Meta(max_length=limits.MAX_INVENTORY)]
+LaneNumber = Annotated[int, Meta(ge=0, lt=limits.MAX_LANES)]
 
 
 class Auth(Wire, frozen=True):
@@ -74,6 +80,8 @@ class Handshake(Wire, frozen=True):
     protocol: Int
     auth: Auth
     worker: HandshakeWorker
+    lane: LaneNumber = 0
+    """Of the tenant: another lane is another session, with another scheduler perhaps (PROTOCOL §12)."""
 
 
 class Concurrency(Wire, frozen=True):
@@ -107,6 +115,8 @@ class Register(Wire, frozen=True):
     labels: Labels = msgspec.field(default_factory=dict)
     inflight: Inventory = ()
     held_results: Inventory = ()
+    slots: Count | None = None
+    """Of `max_parallel`, those that are for this lane; None: all of them."""
 
 
 class SessionLimits(Wire, frozen=True, omit_defaults=False):
@@ -156,6 +166,7 @@ class Resume(Wire, frozen=True, omit_defaults=False):
     session_id: SessionName
     session_token: Token
     last_seen_seq: Count | None = None
+    lane: LaneNumber = 0
 
 
 class Reset(Wire, frozen=True):
@@ -223,6 +234,32 @@ class Heartbeat(Wire, frozen=True):
     packages: HeartbeatPackages = HeartbeatPackages()
 
 
+class LanePlace(Wire, frozen=True):
+    """A lane of the tenant, and where its scheduler is reached; None: where the worker has reached this one."""
+
+    lane: LaneNumber
+    location: Name | None = None
+
+
+class Lanes(Wire, frozen=True):
+    """All lanes of the tenant beside lane 0: a worker keeps a session with each."""
+
+    lanes: Annotated[tuple[LanePlace, ...], Meta(max_length=limits.MAX_LANES)] = ()
+
+
+class Slots(Wire, frozen=True):
+    """So many slots of the worker are for this lane from now on. The answer says that the scheduler counts so."""
+
+    slots: Count
+
+
+class Hunger(Wire, frozen=True, omit_defaults=False):
+    """How many tasks wait for a slot in this lane, and of how many runs. The newest one counts."""
+
+    tasks: Count = 0
+    runs: Count = 0
+
+
 class ControlError(Wire, frozen=True, rename={"for_": "for"}):
     """A frame could not be used. Unsequenced, both directions, never answered."""
 
@@ -241,5 +278,8 @@ FRAMES: Final[tuple[FrameType, ...]] = (
     FrameType(DRAIN, ControlDrain, "worker"),
     FrameType(ACK, ControlAck, "both"),
     FrameType(HEARTBEAT, Heartbeat, "scheduler"),
+    FrameType(LANES, Lanes, "worker"),
+    FrameType(SLOTS, Slots, "scheduler"),
+    FrameType(HUNGER, Hunger, "worker"),
     FrameType(ERROR, ControlError, "both"),
 )

@@ -145,6 +145,13 @@ class HeartbeatArrived(_GatewayEvent, frozen=True):
         return self.ack_seq is not None and self.ack_seq >= seq
 
 
+class SlotsArrived(_GatewayEvent, frozen=True):
+    """Of the worker's slots, so many are for this engine. When it counts so, call `answer`."""
+
+    slots: int
+    frame_id: str
+
+
 class Delivered(_GatewayEvent, frozen=True):
     """A frame, in order, once per session. When its effect is committed, call `committed`."""
 
@@ -210,6 +217,7 @@ class SessionAudited(_GatewayEvent, frozen=True):
 GatewayEvent = (
     RegisterArrived
     | HeartbeatArrived
+    | SlotsArrived
     | Delivered
     | FrameRefused
     | PeerError

@@ -257,6 +257,28 @@ class Gateway:
         )
         return True
 
+    def answer(self, session_id: SessionId, frame_id: str, now: float) -> bool:
+        """Answer a frame that asks for it and needs no commit. False: as `answer_heartbeat`."""
+        return self._tell(session_id, control.ACK, control.ControlAck(frame_id), now)
+
+    def tell(self, session_id: SessionId, frame_type: str, payload: object, now: float) -> bool:
+        """Send a frame without a seq to a worker that keeps a session with each lane; it is lost with its connection.
+
+        False if nobody is reached, or this gateway may not speak.
+        """
+        session = self._table.sessions.get(session_id)
+        if session is None or control.SEVERAL_LANES not in session.features:
+            return False
+        return session.is_accepted and self._tell(session_id, frame_type, payload, now)
+
+    def _tell(self, session_id: SessionId, frame_type: str, payload: object, now: float) -> bool:
+        self._pump.now = now
+        session = self._table.sessions.get(session_id)
+        if session is None or session.conn is None or not self._opener.speaks(now):
+            return False
+        self._outbox.put_new(self._table.connections[session.conn], frame_type, payload)
+        return True
+
     def send(
         self, session_id: SessionId, frame_type: str, payload: object, corr: str | None, now: float
     ) -> str:

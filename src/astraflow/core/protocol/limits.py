@@ -97,6 +97,8 @@ TOKEN_USES_KEPT: Final = 64
 MAX_PARALLEL: Final = 1024
 MAX_PACKAGES: Final = 1000
 MAX_LABELS: Final = 64
+# Of one tenant. A worker keeps a session with each.
+MAX_LANES: Final = 64
 # Attempts running or held. Twice a full send queue: a worker that was offline holds results.
 MAX_INVENTORY: Final = 16_384
 MAX_ARTIFACTS: Final = 1000

@@ -15,7 +15,13 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.protocol import codec, control, limits
 from astraflow.core.protocol.admission import Admission, Denial
-from astraflow.core.protocol.events import Delivered, HeartbeatArrived, Missed, PeerError
+from astraflow.core.protocol.events import (
+    Delivered,
+    HeartbeatArrived,
+    Missed,
+    PeerError,
+    SlotsArrived,
+)
 from astraflow.core.protocol.frame_table import ONLY_FOR_WORKER
 from astraflow.core.protocol.wire import AckInfo, Envelope, Unreadable, is_sequenced
 
@@ -101,6 +107,8 @@ class OpenSessions:
                 )
         elif isinstance(payload, control.Heartbeat):
             self._on_heartbeat(connection, session, envelope, payload, now)
+        elif isinstance(payload, control.Slots):
+            self._on_slots(connection, session, envelope.id, payload.slots, now)
         elif isinstance(payload, control.Register):
             self._on_later_register(session, envelope.id, payload)
         elif isinstance(payload, control.Handshake):
@@ -116,7 +124,9 @@ class OpenSessions:
         elif isinstance(payload, control.Reset):
             self._outbox.count("resets_received")
             if payload.code == errors.PROTOCOL_BAD_FRAME.code:
-                session.features = ()  # frames go one by one after it: only the bad one is refused again
+                # Frames go one by one after it: only the bad one is refused again.
+                kept = [one for one in session.features if one != control.FRAMES_BUNDLED]
+                session.features = tuple(kept)
             self._table.close(connection, limits.CLOSE_NORMAL)
         else:
             self._outbox.count("unexpected_frames")
@@ -130,10 +140,8 @@ class OpenSessions:
         now: float,
     ) -> None:
         session.heard(now)
-        if not connection.may_beat(now):
-            self._outbox.count("heartbeats_too_fast")
-            if self._opener.is_abuse(connection, now):
-                return
+        if self._is_flood(connection, now):
+            return
         ack = envelope.ack
         # A worker whose heartbeats say nothing of what it had taken had taken what it acked before:
         # the frames of a connection arrive in the order in which they were sent.
@@ -142,6 +150,24 @@ class OpenSessions:
         self._outbox.events.append(
             HeartbeatArrived(*session.who, heartbeat, envelope.id, now, taken)
         )
+
+    def _on_slots(
+        self,
+        connection: PeerConnection,
+        session: SchedulerSession,
+        frame_id: str,
+        slots: int,
+        now: float,
+    ) -> None:
+        if not self._is_flood(connection, now):
+            self._outbox.events.append(SlotsArrived(*session.who, slots, frame_id))
+
+    def _is_flood(self, connection: PeerConnection, now: float) -> bool:
+        """Count a heartbeat, or a frame that is answered as one is; whether the connection ends for it."""
+        if connection.may_beat(now):
+            return False
+        self._outbox.count("heartbeats_too_fast")
+        return self._opener.is_abuse(connection, now)
 
     def _on_later_register(
         self, session: SchedulerSession, frame_id: str, register: control.Register

@@ -14,6 +14,7 @@ from astraflow.core.ids import SessionId
 from astraflow.core.protocol import limits
 
 if TYPE_CHECKING:
+    from astraflow.core.protocol.control import LanePlace
     from astraflow.core.protocol.wire import AttemptRef, Envelope, Unreadable
 
 
@@ -27,6 +28,8 @@ class WorkerIdentity:
     name: str
     version: str
     hostname: str
+    lane: int = 0
+    """Of the tenant: whose scheduler the session is with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,25 @@ class RegisterAnswered(_WorkerEvent, frozen=True):
     frame_id: str
 
 
+class SlotsAnswered(_WorkerEvent, frozen=True):
+    """The scheduler counts with the slots that this frame gave to the lane, and sends no more than that."""
+
+    frame_id: str
+
+
+class HungerTold(_WorkerEvent, frozen=True):
+    """How many tasks wait for a slot in this lane, and of how many runs."""
+
+    tasks: int
+    runs: int
+
+
+class LanesTold(_WorkerEvent, frozen=True):
+    """All lanes of the tenant beside lane 0, and where they are."""
+
+    lanes: tuple[LanePlace, ...]
+
+
 class CommandDelivered(_WorkerEvent, frozen=True):
     """A command, in order, once per session. When it is *taken*, call `taken(seq)`."""
 
@@ -182,6 +204,9 @@ WorkerEvent = (
     | HeartbeatDue
     | HeartbeatAnswered
     | RegisterAnswered
+    | SlotsAnswered
+    | HungerTold
+    | LanesTold
     | CommandDelivered
     | FramesAcked
     | DrainAsked

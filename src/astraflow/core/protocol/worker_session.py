@@ -52,12 +52,15 @@ from astraflow.core.protocol.worker_events import (
     FrameRejected,
     HeartbeatAnswered,
     HeartbeatDue,
+    HungerTold,
+    LanesTold,
     RegisterAnswered,
     RegisterWanted,
     SessionLost,
     SessionReady,
     SessionRefused,
     SessionSettings,
+    SlotsAnswered,
     Superseded,
     WorkerEvent,
     WorkerIdentity,
@@ -103,6 +106,7 @@ class WorkerSession:
         self._is_draining = False
         self._is_finished = False
         self._offering: str | None = None  # a later register that was not answered yet
+        self._giving: str | None = None  # the newest `control.slots`, until it is answered
 
     @property
     def state(self) -> SessionState:
@@ -154,7 +158,8 @@ class WorkerSession:
         else:
             committed = session.duplex.receiving.committed
             seen = None if committed < 0 else committed
-            resume = control.Resume(session.session_id, session.token, seen)
+            lane = self._identity.lane
+            resume = control.Resume(session.session_id, session.token, seen, lane)
             frame = self._maker.asking(control.RESUME, resume)
         self._connection.open_with(frame, now)
 
@@ -246,6 +251,18 @@ class WorkerSession:
         ack = self._session.duplex.riding_ack(request=True, always=True)
         frame = self._maker.make(control.HEARTBEAT, heartbeat, None, ack)
         self._heartbeats.sent(frame.id, now)
+        self._outbox.frames.append(frame)
+        return frame.id
+
+    def give_slots(self, slots: int, now: float) -> str | None:
+        """Tell the scheduler how many slots are for this lane. Returns the frame's id; `SlotsAnswered` says that the
+        scheduler counts so. Without a link nothing is sent, and nothing is answered: after `SessionReady` it is to be
+        told again."""
+        self._now = now
+        if self._connection.state not in OPEN:
+            return None
+        frame = self._maker.asking(control.SLOTS, control.Slots(slots))
+        self._giving = frame.id
         self._outbox.frames.append(frame)
         return frame.id
 
@@ -360,6 +377,10 @@ class WorkerSession:
             self._on_accept(payload, now)
         elif isinstance(payload, control.Reset):
             self._on_reset(payload, now)
+        elif isinstance(payload, control.Hunger):
+            self._outbox.events.append(HungerTold(payload.tasks, payload.runs))
+        elif isinstance(payload, control.Lanes):
+            self._outbox.events.append(LanesTold(payload.lanes))
         elif isinstance(payload, control.ControlError):
             self._outbox.events.append(
                 FrameRejected(payload.for_, payload.code, payload.message, payload.pointer)
@@ -419,6 +440,9 @@ class WorkerSession:
         elif ack.for_ == self._offering:
             self._offering = None
             self._outbox.events.append(RegisterAnswered(ack.for_))
+        elif ack.for_ == self._giving:
+            self._giving = None
+            self._outbox.events.append(SlotsAnswered(ack.for_))
 
     def _on_opening_acked(self, opening: Envelope, now: float) -> None:
         if self._connection.state is SessionState.HANDSHAKING and opening.type == control.HANDSHAKE:
@@ -545,6 +569,7 @@ class WorkerSession:
             control.HandshakeWorker(
                 who.worker_id, who.incarnation, who.name, who.version, who.hostname
             ),
+            who.lane,
         )
 
     def _ask_heartbeat(self) -> None:
@@ -565,6 +590,7 @@ class WorkerSession:
     ) -> None:
         self._connection.lost()
         self._heartbeats.stop()
+        self._giving = None
         if self._is_finished and (self._session is None or self._session.duplex.sending.is_idle):
             self._connection.go(SessionTrigger.FINISHED)
             return
