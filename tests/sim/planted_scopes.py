@@ -104,4 +104,4 @@ def samevalue() -> AbstractContextManager[Any]:
         finally:
             scope.first = first
 
-    return patch.dict("astraflow.core.engine.engine._COMMANDS", {NoteValue: broken})
+    return patch.dict("astraflow.core.engine.command_table.COMMANDS", {NoteValue: broken})

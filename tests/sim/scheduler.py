@@ -37,6 +37,7 @@ from astraflow.core.protocol.events import Conn, GatewaySettings, SendFrame
 from astraflow.core.protocol.wire import Envelope
 from astraflow.core.runs.callbacks import Callback
 from astraflow.scheduler.fleet_rows import install_of, pool_of, resource_of, write_fleet
+from astraflow.scheduler.shard_lanes import ONLY_LANES
 from astraflow.store.rows import Changes, WorkerRow
 from tests.sim.clock import Clock
 from tests.sim.config import Config
@@ -72,7 +73,7 @@ def rows_of(batch: Batch) -> Changes:
             )
             changes.workers.append(row)
     if batch.fleet:
-        list(write_fleet(changes, batch.fleet))
+        list(write_fleet(changes, batch.fleet, ONLY_LANES))
     return changes
 
 

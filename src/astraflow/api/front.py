@@ -14,10 +14,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from astraflow.api.hop import ClientLeft, Hops, KeptBody
+from astraflow.api.hop import ANSWERED, CameFrom, ClientLeft, Hops, KeptBody, Outcome
+from astraflow.api.lane_finder import LaneAnswer, LaneFinder
 from astraflow.api.responses import REQUEST_ID, json_response, problem_response
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import HOME_LANE
 from astraflow.core.contract.system import Status
 from astraflow.core.contract.tokens import TENANT_NAME
 from astraflow.observe.request_ids import begin_request
@@ -36,6 +38,8 @@ NAMED_BYTES: Final = 64 * 1024
 OWNER_WAIT_S: Final = 0.5
 TRIES: Final = 10
 """So often an owner is looked for. A shard whose owner was killed has another within three seconds."""
+MAX_LANE_MOVES: Final = 4
+"""So often one lane may name another as the right one."""
 _HERE: Final = ("/healthz", "/metrics")
 _TENANTS: Final = "/api/v1/tenants"
 _NAME: Final = re.compile(TENANT_NAME)
@@ -49,12 +53,14 @@ class Front:
         node: ClusterNode,
         apps: Callable[[int], Application | None],
         finder: TenantFinder,
+        lanes: LaneFinder,
         hops: Hops,
     ) -> None:
         """`apps`: the application of a shard that has a scheduler here, serving or not."""
         self._node = node
         self._apps = apps
         self._finder = finder
+        self._lanes = lanes
         self._hops = hops
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,30 +119,68 @@ class Front:
         tenant = await self._finder.find(scope, start)
         if scope["method"] == "POST" and scope["path"].rstrip("/") == _TENANTS:
             await self._assign(tenant, scope)
-        came_from = self._hops.came_from(scope)
+        await self._node.locate(tenant)
+        hop = self._hops.came_from(scope)
+        if hop is not None:
+            await self._answer_hop(tenant, hop, scope, body, send)
+            return
+        lane = await self._lanes.find(tenant, scope)
+        if lane != HOME_LANE and not await body.fits():
+            lane = HOME_LANE  # it could not be sent again, should the lane not be the right one
         for trial in range(TRIES):
             if trial:
                 await asyncio.sleep(OWNER_WAIT_S)  # the node looks at the store meanwhile
-            shard = self._node.shard_of(tenant)
-            scheduler = self._node.scheduler_of(shard)
-            if scheduler is not None:
-                await self._learn_credential(scheduler, scope)
-                app = self._apps(shard)
-                assert app is not None, "a shard that is served has an application"
-                if came_from is not None:
-                    scope["client"] = (came_from, 0)
-                await app(scope, body.replay, send)
-                return
-            if came_from is not None:
-                raise errors.Refused(errors.SHARD_MOVED, errors.SHARD_MOVED.says)
-            url = self._node.url_of(shard)
-            if url is None:
-                continue
-            is_owner = partial(self._is_at, shard, url)
-            if await self._hops.pass_on(url, scope, body, receive, send, is_owner):
-                return
+            for _ in range(MAX_LANE_MOVES):
+                moved = await self._ask(tenant, lane, scope, body, receive, send)
+                if moved is ANSWERED:
+                    return
+                if not isinstance(moved, int):
+                    break
+                lane = moved
             if not body.is_kept:
                 break
         raise errors.Unavailable(
             errors.SHARD_UNREACHABLE, "no scheduler owns the tenant of the request now"
         )
+
+    async def _answer_hop(
+        self, tenant: str, hop: CameFrom, scope: Scope, body: KeptBody, send: Send
+    ) -> None:
+        """Answer what another node has passed on. Raises: Refused."""
+        shard = self._node.shard_of(tenant, hop.lane)
+        scheduler = None if shard is None else self._node.scheduler_of(shard)
+        if shard is None or scheduler is None:
+            raise errors.Refused(errors.SHARD_MOVED, errors.SHARD_MOVED.says)
+        scope["client"] = (hop.address, 0)
+        await self._answer_here(shard, scheduler, scope, body, send)
+
+    async def _answer_here(
+        self, shard: int, scheduler: Scheduler, scope: Scope, body: KeptBody, send: Send
+    ) -> None:
+        await self._learn_credential(scheduler, scope)
+        app = self._apps(shard)
+        assert app is not None, "a shard that is served has an application"
+        await app(scope, body.replay, send)
+
+    async def _ask(
+        self, tenant: str, lane: int, scope: Scope, body: KeptBody, receive: Receive, send: Send
+    ) -> Outcome:
+        """Have a lane answer the request: whether it has, or which lane is the right one; None: nobody is asked, and
+        nothing was done."""
+        shard = self._node.shard_of(tenant, lane)
+        if shard is None:
+            return None
+        has_several = len(self._node.lanes_of(tenant)) > 1
+        scheduler = self._node.scheduler_of(shard)
+        if scheduler is not None:
+            if not has_several:
+                await self._answer_here(shard, scheduler, scope, body, send)
+                return ANSWERED
+            answer = LaneAnswer(send)
+            await self._answer_here(shard, scheduler, scope, body.again(), answer)
+            return ANSWERED if answer.lane is None else answer.lane
+        url = self._node.url_of(shard)
+        if url is None:
+            return None
+        is_owner = partial(self._is_at, shard, url)
+        return await self._hops.pass_on(url, lane, scope, body, receive, send, is_owner)

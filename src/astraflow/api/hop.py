@@ -13,13 +13,15 @@ Rule 5: a node believes another node, and nobody else, about the address of the 
 from __future__ import annotations
 
 import asyncio
+import enum
 import hmac
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx
 
+from astraflow.api.lane_finder import right_lane
 from astraflow.api.responses import DROP, REQUEST_ID, problem_response
 from astraflow.core import errors
 from astraflow.core.security.keys import derived_keys
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from astraflow.api.asgi import Message, Receive, Scope, Send
 
 HOP: Final = b"x-astra-hop"
-"""`address;signature`: by which node it came is not of interest, only that it was one of ours."""
+"""`lane;address;signature`: by which node it came is not of interest, only that it was one of ours."""
 KEPT_BYTES: Final = 1024**2
 CONNECT_TIMEOUT_S: Final = 2.0
 WRITE_TIMEOUT_S: Final = 30.0
@@ -56,6 +58,26 @@ _READS: Final = ("GET", "HEAD")
 WATCH_EVERY_S: Final = 0.5
 
 
+class Answered(enum.Enum):
+    """A request was answered."""
+
+    ANSWERED = enum.auto()
+
+
+ANSWERED: Final = Answered.ANSWERED
+Outcome = Answered | int | None
+"""What became of a request: it was answered; this lane is the right one; or nobody was asked. Nothing was done but in
+the first case."""
+
+
+class CameFrom(NamedTuple):
+    """What a node says of a request that it passes on."""
+
+    address: str
+    """Of the client."""
+    lane: int
+
+
 class OwnerChanged(Exception):
     """Another node owns the shard by now."""
 
@@ -80,6 +102,19 @@ class KeptBody:
         while not self._is_whole and len(self._kept) <= limit:
             await self._read()
         return bytes(self._kept)
+
+    async def fits(self) -> bool:
+        """Whether it can be sent again, whoever has read it. Raises: ClientLeft."""
+        await self.start(KEPT_BYTES)
+        return self.is_kept
+
+    def again(self) -> KeptBody:
+        """The same body for one more reader; what it reads is kept here, if it can be."""
+        if not (self._is_whole and self.is_kept):
+            return self
+        copy = KeptBody(self._receive)
+        copy._kept, copy._is_whole, copy._was_read = bytearray(self._kept), True, True
+        return copy
 
     async def _read(self) -> bytes:
         message = await self._receive()
@@ -126,49 +161,49 @@ class Hops:
     async def close(self) -> None:
         await self._client.aclose()
 
-    def came_from(self, scope: Scope) -> str | None:
-        """The address of the client, if the request came by a hop."""
+    def came_from(self, scope: Scope) -> CameFrom | None:
+        """What another node says of the request; None, if it came from nowhere else."""
         given = [value for name, value in scope["headers"] if name == HOP]
         if len(given) != 1:
             return None
-        address, _, mac = given[0].rpartition(b";")
-        good = (hmac.digest(key, address, "sha256").hex().encode() for key in self._keys)
-        return (
-            address.decode("latin-1")
-            if any(hmac.compare_digest(mac, one) for one in good)
-            else None
-        )
+        said, _, mac = given[0].rpartition(b";")
+        good = (hmac.digest(key, said, "sha256").hex().encode() for key in self._keys)
+        if not any(hmac.compare_digest(mac, one) for one in good):
+            return None
+        lane, _, address = said.partition(b";")
+        return CameFrom(address.decode("latin-1"), int(lane))
 
     async def pass_on(
         self,
         url: str,
+        lane: int,
         scope: Scope,
         body: KeptBody,
         receive: Receive,
         send: Send,
         is_owner: Callable[[], bool],
-    ) -> bool:
-        """Have a request answered by the node at `url`; False if it does not own the shard any more, and nothing was
+    ) -> Outcome:
+        """Have a request answered by the node at `url`; None if it does not own the shard any more, and nothing was
         done or sent. `is_owner`: whether it still is known as the owner."""
         request = self._client.build_request(
-            scope["method"], self._target(url, scope), headers=self._headers(scope),
+            scope["method"], self._target(url, scope), headers=self._headers(scope, lane),
             content=body.pieces(),
         )  # fmt: skip
         try:
             sending = self._client.send(request, stream=True)
             response: httpx.Response = await _while_owner(sending, is_owner)
         except ClientLeft:
-            return True
+            return ANSWERED
         except (httpx.ConnectError, httpx.ConnectTimeout):
-            return False  # nobody was reached: nothing was done
+            return None  # nobody was reached: nothing was done
         except (httpx.HTTPError, OwnerChanged) as error:
             if isinstance(error, OwnerChanged) and scope["method"] in _READS:
-                return False
+                return None
             await self._fail(scope, receive, send, error)
-            return True
+            return ANSWERED
         try:
             if response.status_code == MOVED:
-                return False
+                return right_lane(await response.aread())
             await _while_owner(_forward(response, receive, send), is_owner)
         except (httpx.HTTPError, OwnerChanged):
             drop = (scope.get("extensions") or {}).get(DROP)
@@ -176,14 +211,14 @@ class Hops:
                 drop(b"")  # the client sees that the response is not whole
         finally:
             await response.aclose()
-        return True
+        return ANSWERED
 
     def _target(self, url: str, scope: Scope) -> httpx.URL:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         query = scope["query_string"]
         return httpx.URL(url).copy_with(raw_path=raw_path + (b"?" + query if query else b""))
 
-    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+    def _headers(self, scope: Scope, lane: int) -> list[tuple[bytes, bytes]]:
         kept = [
             (name, value)
             for name, value in scope["headers"]
@@ -195,8 +230,9 @@ class Hops:
             kept.append((b"content-length", b"0"))
         client = scope.get("client")
         address = (str(client[0]) if client else "").encode("latin-1", "replace")
-        mac = hmac.digest(self._keys[0], address, "sha256").hex().encode()
-        return [*kept, (HEADER, scope[REQUEST_ID]), (HOP, address + b";" + mac)]
+        said = b"%d;%b" % (lane, address)
+        mac = hmac.digest(self._keys[0], said, "sha256").hex().encode()
+        return [*kept, (HEADER, scope[REQUEST_ID]), (HOP, said + b";" + mac)]
 
     async def _fail(self, scope: Scope, receive: Receive, send: Send, error: Exception) -> None:
         message = f"the scheduler that owns the tenant does not answer: {type(error).__name__}"

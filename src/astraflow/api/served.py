@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from astraflow.api.app import make_app
 from astraflow.api.worker_socket import OnePlace, WorkerPlaces
 from astraflow.scheduler.assembly import assemble, bootstrap_tokens
-from astraflow.scheduler.row_writer import everybody
+from astraflow.scheduler.shard_lanes import ONLY_LANES
 from astraflow.store import is_shared
 
 if TYPE_CHECKING:
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
     from astraflow.observe.metrics import Metrics
     from astraflow.observe.spans import SpanExport
     from astraflow.scheduler.service import Scheduler
+    from astraflow.scheduler.shard_lanes import ShardLanes
     from astraflow.scheduler.shard_turns import ShardTurns
     from astraflow.scheduler.writer import Reached
+    from astraflow.store.cluster import StoredCluster
     from astraflow.store.store import Store
 
 
@@ -84,7 +85,8 @@ class Deployment:
         store: Store,
         scheduler_id: str | None = None,
         turns: ShardTurns | None = None,
-        is_here: Callable[[str], bool] = everybody,
+        lanes: ShardLanes = ONLY_LANES,
+        cluster: StoredCluster | None = None,
     ) -> tuple[Scheduler, Application]:
         """A scheduler for what `store` claims, and the application that asks it."""
         scheduler = assemble(
@@ -99,7 +101,8 @@ class Deployment:
             spans=self._spans,
             scheduler_id=scheduler_id,
             turns=turns,
-            is_here=is_here,
+            lanes=lanes,
+            cluster=cluster,
         )
         app = make_app(
             scheduler, self.settings, secret=self.secret, metrics=self.metrics, clock=self.clock

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.api.front import Front
 from astraflow.api.hop import Hops
+from astraflow.api.lane_finder import LaneFinder
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.api.worker_socket import PATH, WorkerPlaces
 from astraflow.core.protocol.moved import moved_frame
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from astraflow.api.app import Application
     from astraflow.api.served import Deployment
     from astraflow.config import SchedulerSettings
+    from astraflow.scheduler.cluster_node import SeenLanes
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.shard_turns import ShardTurns
     from astraflow.store.store import Store
@@ -38,12 +40,15 @@ class ServedNode:
         self._ids = Ulids(deployment.clock)
         settings = deployment.settings
         secrets = [line.encode() for line in deployment.secret.lines()]
-        cluster = StoredCluster(store.database.site)
+        self._cluster = cluster = StoredCluster(store.database.site)
         url = (settings.node_url or deployment.origins.node).rstrip("/")
-        self._node = ClusterNode(new_scheduler_id(), url, cluster, deployment.clock, self._make)
+        self._node = ClusterNode(
+            new_scheduler_id(), url, cluster, deployment.clock, self._make, _socket_url
+        )
         self._hops = Hops(secrets, _trust(settings))
         finder = TenantFinder(cluster, KeyRing.of_secrets(secrets), deployment.clock)
-        self.app = Front(self._node, self._apps.get, finder, self._hops)
+        lanes = LaneFinder(self._node, cluster)
+        self.app = Front(self._node, self._apps.get, finder, lanes, self._hops)
         self.places: WorkerPlaces = self
         self.scheduler = None
         self.ready = self._node.ready
@@ -51,12 +56,10 @@ class ServedNode:
         self.status = self._node.status
         deployment.metrics.ready.follow(lambda: {(): float(self.is_ready())})
 
-    def _make(self, shard: int, turns: ShardTurns) -> Scheduler:
+    def _make(self, shard: int, turns: ShardTurns, lanes: SeenLanes) -> Scheduler:
+        store = self._store.of_shard(shard)
         scheduler, self._apps[shard] = self._deployment.scheduler(
-            self._store.of_shard(shard),
-            self._node.node_id,
-            turns,
-            lambda tenant: self._node.shard_of(tenant) == shard,
+            store, self._node.node_id, turns, lanes, self._cluster
         )
         return scheduler
 
@@ -71,8 +74,10 @@ class ServedNode:
     def is_ready(self) -> bool:
         return self._node.problem() is None
 
-    def find(self, tenant: str) -> Scheduler | bytes | None:
-        shard = self._node.shard_of(tenant)
+    def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
+        shard = self._node.shard_of(tenant, lane)
+        if shard is None:
+            return None
         scheduler = self._node.scheduler_of(shard)
         if scheduler is not None:
             return scheduler

@@ -12,15 +12,13 @@ Rule 4: what belongs to nobody that is known belongs to the site: there it is re
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs
 
 import msgspec
 
 from astraflow.api.cookies import session_text
+from astraflow.api.unchecked import grant_body, query_value
 from astraflow.core import errors
 from astraflow.core.ids import RunId
 from astraflow.core.security.bearer import digest_of
@@ -46,7 +44,6 @@ _NAMED_IN_BODY: Final = frozenset(
     {f"{_API}/auth/login", f"{_API}/auth/token", f"{_API}/tokens", f"{_API}/tenants"}
 )
 _LINK: Final = f"{_API}/auth/link"
-_MAC_BYTES: Final = 32
 
 
 class _Named(msgspec.Struct):
@@ -98,7 +95,7 @@ class TenantFinder:
         prefix = f"{_API}/tenants/"
         if path.startswith(prefix):
             return path.removeprefix(prefix).partition("/")[0]
-        return _query(scope, "tenant")
+        return query_value(scope, "tenant")
 
     # -- credentials ------------------------------------------------------------------------
 
@@ -129,7 +126,7 @@ class TenantFinder:
         if path.startswith(_TASKS):
             return self._of_task(scope)
         if path.startswith(f"{_API}/uploads/"):
-            return _of_grant(path.removeprefix(f"{_API}/uploads/"))
+            return _tenant_in(grant_body(path.removeprefix(f"{_API}/uploads/")))
         if path.startswith(f"{_API}/signals/"):
             run_id = path.removeprefix(f"{_API}/signals/").partition("/")[0]
             return await self._remembered(
@@ -141,8 +138,8 @@ class TenantFinder:
             if key not in self._known and self._lookups.take("hooks", self._clock.now()) > 0:
                 return None  # somebody tries addresses: they are not found at the site
             return await self._remembered(key, self._cluster.tenant_of_hook, hook_id)
-        token = None if _credential(scope) is not None else _query(scope, "token")
-        return None if token is None else _of_grant(token)
+        token = None if _credential(scope) is not None else query_value(scope, "token")
+        return None if token is None else _tenant_in(grant_body(token))
 
     def _of_task(self, scope: Scope) -> str | None:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
@@ -171,31 +168,11 @@ def _bearer(header: bytes) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def _query(scope: Scope, name: str) -> str | None:
-    text = scope["query_string"].decode("latin-1")
-    if f"{name}=" not in text:
-        return None
-    try:
-        found = parse_qs(text, max_num_fields=100).get(name)
-    except ValueError:
-        return None
-    return found[0] if found else None
-
-
 def _named_in(body: bytes) -> _Named:
     try:
         return _decode(body)
     except (msgspec.DecodeError, RecursionError):
         return _Named()
-
-
-def _of_grant(token: str) -> str | None:
-    """The tenant in a signed URL. Its signature is checked where it is answered."""
-    try:
-        raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
-        return None
-    return _tenant_in(raw[_MAC_BYTES:])
 
 
 def _tenant_in(body: bytes) -> str | None:

@@ -13,6 +13,8 @@ from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.tenants import (
+    Lanes,
+    LanesRequest,
     ListTenants,
     Tenant,
     TenantChange,
@@ -27,6 +29,7 @@ from astraflow.core.timestamps import iso
 TENANTS: Final = "/api/v1/tenants"
 _create: Final = msgspec.json.Decoder(TenantRequest)
 _change: Final = msgspec.json.Decoder(TenantChange)
+_lanes: Final = msgspec.json.Decoder(LanesRequest)
 
 
 class TenantEndpoints(Endpoints):
@@ -58,10 +61,7 @@ class TenantEndpoints(Endpoints):
            "show a tenant and what it uses", tag="access",
            text="An admin sees the own tenant, an admin of the site any.", replies=Tenant)  # fmt: skip
     async def show(self, request: Request[NoQuery]) -> AsgiApp:
-        tenant, bearer = request.params["tenant"], request.bearer
-        if SITE_TENANT != bearer.tenant != tenant:
-            raise errors.NotFound(errors.TENANT_NOT_FOUND, f"no such tenant: {tenant[:64]}")
-        return json_response(self._view(self._scheduler.tenants.get(tenant)))
+        return json_response(self._view(self._scheduler.tenants.get(self._seen_by(request))))
 
     @route("PATCH", f"{TENANTS}/{{tenant}}", SITE, "changeTenant",
            "change what a tenant may use", tag="access", body=TenantChange,
@@ -93,6 +93,39 @@ class TenantEndpoints(Endpoints):
     async def resume(self, request: Request[NoQuery]) -> AsgiApp:
         record = await self._scheduler.tenants.resume(request.params["tenant"], by=request.subject)
         return json_response(self._view(record))
+
+    @route("GET", f"{TENANTS}/{{tenant}}/lanes", ADMIN, "getLanes",
+           "show the lanes of a tenant", tag="access",
+           text="An admin sees the own tenant, an admin of the site any.", replies=Lanes)  # fmt: skip
+    async def show_lanes(self, request: Request[NoQuery]) -> AsgiApp:
+        tenant = self._seen_by(request)
+        return json_response(await self._scheduler.lanes.get(tenant))
+
+    @route(
+        "PUT",
+        f"{TENANTS}/{{tenant}}/lanes",
+        SITE,
+        "setLanes",
+        "let a tenant have so many lanes",
+        tag="access",
+        text="Each lane has an engine of its own, on another scheduler perhaps, so that a tenant gets faster than one "
+        "can make it. Needs PostgreSQL. A lane that is not wanted any more gets no new runs, and goes on until all of "
+        "its own have ended.",
+        body=LanesRequest,
+        replies=Lanes,
+    )
+    async def set_lanes(self, request: Request[NoQuery]) -> AsgiApp:
+        tenant = self._seen_by(request)
+        wanted = decode_strict(await request.json_body(), _lanes)
+        lanes = await self._scheduler.lanes.set(tenant, wanted.count, by=request.subject)
+        return json_response(lanes)
+
+    def _seen_by(self, request: Request[NoQuery]) -> str:
+        """The tenant of the path, if there is one that the caller may see. Raises: NotFound."""
+        tenant, bearer = request.params["tenant"], request.bearer
+        if SITE_TENANT != bearer.tenant != tenant:
+            raise errors.NotFound(errors.TENANT_NOT_FOUND, f"no such tenant: {tenant[:64]}")
+        return self._scheduler.tenants.get(tenant).tenant
 
     def _view(self, record: TenantRecord) -> Tenant:
         policy, used = record.policy, self._scheduler.tenants.usage(record.tenant)

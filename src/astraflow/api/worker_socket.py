@@ -26,7 +26,7 @@ from astraflow.api.v1_edge import V1Edge
 from astraflow.core import errors
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame
-from astraflow.core.protocol.moved import claimed_tenant
+from astraflow.core.protocol.moved import claimed_place
 from astraflow.core.protocol.v1.frames import is_v1_opening
 from astraflow.core.protocol.websocket import (
     CLOSE,
@@ -163,8 +163,8 @@ class _WorkerSocket(asyncio.Protocol):
 
     def _find_place(self, first: bytes) -> None:
         """Connect to the scheduler of the worker's tenant, or say where it is."""
-        tenant = claimed_tenant(first) or SITE_TENANT
-        found = self._places.find(tenant)
+        tenant, lane = claimed_place(first)
+        found = self._places.find(tenant or SITE_TENANT, lane)
         if isinstance(found, bytes) and (self._is_v1 or is_v1_opening(first)):
             found = None  # protocol 1 has no word for it: such a worker tries its next address
         if isinstance(found, bytes):
@@ -379,8 +379,8 @@ class WorkerPlaces(Protocol):
 
     def is_ready(self) -> bool: ...
 
-    def find(self, tenant: str) -> Scheduler | bytes | None:
-        """The scheduler of a tenant; or the frame that says where it is; None if nobody knows now."""
+    def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
+        """The scheduler of a lane of a tenant; or the frame that says where it is; None if nobody knows now."""
 
 
 class OnePlace:
@@ -390,7 +390,7 @@ class OnePlace:
         self.scheduler = scheduler
         self.is_ready = scheduler.is_ready
 
-    def find(self, tenant: str) -> Scheduler:
+    def find(self, tenant: str, lane: int) -> Scheduler:
         return self.scheduler
 
 

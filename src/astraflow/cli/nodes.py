@@ -8,6 +8,7 @@ from astraflow.cli.exit_codes import note
 from astraflow.cli.output import AsJson, show_json, show_table
 from astraflow.cli.server import Config, DataDir, run_loop
 from astraflow.cli.store_info import DatabaseUrl, look_into, settings_of
+from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
 from astraflow.core.security.policy import SITE_TENANT
 from astraflow.store import is_shared, open_store
 from astraflow.store.store import HOME_SHARD
@@ -54,7 +55,8 @@ async def _look(url: str) -> list[dict[str, Any]]:
         tenants: dict[int, list[str]] = {HOME_SHARD: [SITE_TENANT]}
         lanes = await cluster.lanes()
         for row in await cluster.tenants():
-            tenants.setdefault(lanes.get((row, 0), HOME_SHARD), []).append(row)
+            for one in lanes.get(row, (LaneSeen(HOME_LANE, HOME_SHARD),)):
+                tenants.setdefault(one.shard, []).append(lane_name(row, one.lane))
         shards = await cluster.shards()
         return [_shown(node, shards, tenants) for node in await cluster.nodes()]
     finally:

@@ -181,3 +181,32 @@ def resume(name: Name, as_json: AsJson = False) -> None:
     with Client() as client:
         changed = client.tenants.resume(name)
     answer(changed, f"{name} goes on", as_json)
+
+
+@app.command()
+def lanes(
+    name: Name,
+    count: Annotated[
+        int | None, typer.Argument(min=1, max=64, help="Lanes that take new runs")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the lanes of a tenant, or let it have so many. Each has an engine of its own; needs PostgreSQL."""
+    with Client() as client:
+        found = (
+            client.tenants.lanes(name) if count is None else client.tenants.set_lanes(name, count)
+        )
+    if as_json:
+        answer(found, "", as_json)
+        return
+    rows = [
+        (
+            one.lane,
+            one.state,
+            one.shard,
+            one.node or "-",
+            "?" if one.waiting is None else one.waiting,
+        )
+        for one in found.lanes
+    ]
+    show_table(("lane", "state", "shard", "node", "waiting"), rows)

@@ -10,6 +10,8 @@ from msgspec import UNSET
 from astraflow.client.requests import JSON, ApiRequest, Pages, _as, _as_nothing, _part, _query
 from astraflow.core.contract.base import Page
 from astraflow.core.contract.tenants import (
+    Lanes,
+    LanesRequest,
     ListTenants,
     Tenant,
     TenantChange,
@@ -183,3 +185,15 @@ def suspend_tenant(tenant: str) -> ApiRequest[Tenant]:
 
 def resume_tenant(tenant: str) -> ApiRequest[Tenant]:
     return ApiRequest("POST", f"{TENANTS}/{_part(tenant)}/resume", _as(Tenant))
+
+
+def get_lanes(tenant: str) -> ApiRequest[Lanes]:
+    """The lanes of a tenant."""
+    return ApiRequest("GET", f"{TENANTS}/{_part(tenant)}/lanes", _as(Lanes))
+
+
+def set_lanes(tenant: str, count: int) -> ApiRequest[Lanes]:
+    """Let a tenant have so many lanes that take new runs."""
+    body = msgspec.json.encode(LanesRequest(count=count))
+    path = f"{TENANTS}/{_part(tenant)}/lanes"
+    return ApiRequest("PUT", path, _as(Lanes), headers=JSON, body=body)

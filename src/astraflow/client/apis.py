@@ -255,6 +255,8 @@ class TenantApi(_Api[C]):
     change = _call(access_requests.change_tenant)
     suspend = _call(access_requests.suspend_tenant)
     resume = _call(access_requests.resume_tenant)
+    lanes = _call(access_requests.get_lanes)
+    set_lanes = _call(access_requests.set_lanes)
 
 
 class DiscoveryApi(_Api[C]):

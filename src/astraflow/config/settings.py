@@ -197,6 +197,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "reach this one, if not where it listens"
         ),
     ] = None
+    several_lanes: Annotated[
+        bool,
+        _says(
+            "PostgreSQL: let an admin give a tenant several lanes, each with an engine of its own. On trial: set it on "
+            "all schedulers, or on none"
+        ),
+    ] = False
     node_ca_file: Annotated[
         Path | None,
         _says(

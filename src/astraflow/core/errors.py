@@ -111,6 +111,9 @@ TENANT_NOT_FOUND = _final("E.TENANT.NOT_FOUND", 404,
 TENANT_CONFLICT = _final("E.TENANT.CONFLICT", 409,
     "the tenant cannot be created or changed so",
     "choose another name, or change the tenant that is there")
+LANES_REFUSED = _final("E.LANES.REFUSED", 409,
+    "the tenant cannot have so many lanes here",
+    "use PostgreSQL and the setting several_lanes, and no more lanes than the store has shards")
 TENANT_SUSPENDED = _final("E.TENANT.SUSPENDED", 403,
     "the tenant is suspended",
     "ask an admin of the site to resume it")

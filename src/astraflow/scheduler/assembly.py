@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -31,14 +30,17 @@ from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.pool_services import open_pool_services
-from astraflow.scheduler.row_writer import everybody
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
+from astraflow.scheduler.shard_lanes import ONLY_LANES, ShardLanes
 from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store.store import Store
 from astraflow.ulids import Ulids
+
+if TYPE_CHECKING:
+    from astraflow.store.cluster import StoredCluster
 
 FIRST_SUBJECT: Final = "bootstrap"
 
@@ -135,10 +137,11 @@ def assemble(
     spans: SpanExport | None = None,
     scheduler_id: str | None = None,
     turns: ShardTurns | None = None,
-    is_here: Callable[[str], bool] = everybody,
+    lanes: ShardLanes = ONLY_LANES,
+    cluster: StoredCluster | None = None,
 ) -> Scheduler:
     """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so. `turns`: when
-    it may claim its shard; without, always. `is_here`: whether a tenant lives in that shard.
+    it may claim its shard; without, always. `lanes`: which live in that shard.
 
     Raises:
         Refused: a setting about packages, blobs or secrets cannot be used.
@@ -173,7 +176,9 @@ def assemble(
         oidc=_oidc_terms(settings, ring, origin, clock),
         base_url=base_url,
         traces=RunTraces(spans),
-        is_here=is_here,
+        lanes=lanes,
+        several_lanes=settings.several_lanes,
+        cluster=cluster,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secrets, clock, catalogs, current, origin)

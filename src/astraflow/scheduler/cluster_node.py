@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -18,21 +18,33 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
 from astraflow.core.cluster.shards import NodeSeen, ShardMoves, ShardSeen
+from astraflow.core.engine.lanes import TenantLanes
+from astraflow.core.protocol.control import LanePlace
+from astraflow.core.security.policy import SITE_TENANT
 from astraflow.scheduler.shard_turns import ShardTurns
+from astraflow.store.cluster import LANES_CHANGE
+from astraflow.store.identity import TOKENS_CHANGE
 from astraflow.store.store import HOME_SHARD
 
 if TYPE_CHECKING:
     from astraflow.scheduler.service import Scheduler
-    from astraflow.store.cluster import Lane, StoredCluster
+    from astraflow.store.cluster import StoredCluster
 
 _log: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.25
 """The least that a take-over takes; two small reads."""
 RENEW_EVERY_S: Final = 1.0
+READ_LANES_S: Final = 5.0
+"""Lanes are read when they have changed, and from time to time: a change may be noted before it is complete."""
+MAX_ASKED: Final = 10_000
 STALE_S: Final = 5.0
 """What was seen longer ago says nothing any more."""
+
+
+_ONLY_LANE: Final = (LaneSeen(HOME_LANE, HOME_SHARD),)
 
 
 class ClusterSeen(msgspec.Struct, frozen=True):
@@ -40,10 +52,28 @@ class ClusterSeen(msgspec.Struct, frozen=True):
 
     nodes: dict[str, NodeSeen] = {}
     shards: dict[int, ShardSeen] = {}
-    lanes: dict[Lane, int] = {}
-    tokens: str | None = None
-    """Changes whenever a token is stored or revoked."""
+    lanes: dict[str, tuple[LaneSeen, ...]] = {}
+    """Of each tenant that has a row; another has its one lane in shard 0."""
+    changes: dict[str, str] = {}
+    """Values that differ after each change of tokens and of lanes."""
     at: float = float("-inf")
+
+
+class SeenLanes:
+    """The lanes in one shard, by the last look."""
+
+    def __init__(self, node: ClusterNode, shard: int) -> None:
+        self._node = node
+        self._shard = shard
+
+    def lane_of(self, tenant: str) -> int | None:
+        for one in self._node.lanes_of(tenant):
+            if one.shard == self._shard:
+                return one.lane
+        return None
+
+    def several(self) -> Mapping[str, TenantLanes]:
+        return self._node.several.get(self._shard, {})
 
 
 class _Shard:
@@ -64,9 +94,11 @@ class ClusterNode:
         url: str,
         cluster: StoredCluster,
         clock: Clock,
-        make: Callable[[int, ShardTurns], Scheduler],
+        make: Callable[[int, ShardTurns, SeenLanes], Scheduler],
+        socket_url: Callable[[str], str] = str,
     ) -> None:
-        """`make`: a scheduler for a shard. `url`: where other nodes reach this one."""
+        """`make`: a scheduler for a shard. `url`: where other nodes reach this one. `socket_url`: where workers connect
+        to the node at a URL."""
         self.node_id = node_id
         self.url = url
         self.cluster = cluster
@@ -74,6 +106,13 @@ class ClusterNode:
         self.ready = asyncio.Event()
         self._clock = clock
         self._make = make
+        self._socket_url = socket_url
+        self.several: dict[int, dict[str, TenantLanes]] = {}
+        """By shard: the tenants with a lane in it that have several."""
+        self._lanes_read_at = float("-inf")
+        self._asked: dict[
+            str, float
+        ] = {}  # tenants that no look has shown, and when they were asked for
         self._moves = ShardMoves(node_id)
         self._shards: dict[int, _Shard] = {}
         self._renewed_at = float("-inf")
@@ -85,8 +124,39 @@ class ClusterNode:
 
     # -- what requests ask ------------------------------------------------------------------
 
-    def shard_of(self, tenant: str, lane: int = 0) -> int:
-        return self.seen.lanes.get((tenant, lane), HOME_SHARD)
+    def lanes_of(self, tenant: str) -> tuple[LaneSeen, ...]:
+        return self.seen.lanes.get(tenant, _ONLY_LANE)
+
+    def shard_of(self, tenant: str, lane: int = HOME_LANE) -> int | None:
+        """Where a lane of a tenant is; None: there is no such lane, by the last look."""
+        return next((one.shard for one in self.lanes_of(tenant) if one.lane == lane), None)
+
+    async def locate(self, tenant: str) -> None:
+        """Be sure of where a tenant is that no look has shown: it may be a moment old. Raises: StoreError."""
+        now = self._clock.now()
+        if tenant in self.seen.lanes or tenant == SITE_TENANT:
+            return
+        if now - self._asked.get(tenant, float("-inf")) < LOOK_EVERY_S:
+            return
+        if len(self._asked) >= MAX_ASKED:
+            self._asked.clear()
+        self._asked[tenant] = now
+        found = await self.cluster.lanes_of(tenant)
+        if found:
+            lanes = {**self.seen.lanes, tenant: found}
+            self.seen = msgspec.structs.replace(self.seen, lanes=lanes)
+
+    def loads_of(self, tenant: str) -> dict[int, int]:
+        """How many tasks wait in the lanes of a tenant, as their owners last said."""
+        names = {lane_name(tenant, one.lane): one.lane for one in self.lanes_of(tenant)}
+        found: dict[int, int] = {}
+        for node in self.seen.nodes.values():
+            if not node.is_live or node.loads == "{}":
+                continue
+            for name, count in msgspec.json.decode(node.loads, type=dict[str, int]).items():
+                if name in names:
+                    found[names[name]] = count
+        return found
 
     def scheduler_of(self, shard: int) -> Scheduler | None:
         """The scheduler of a shard, if this node owns it."""
@@ -184,23 +254,55 @@ class ClusterNode:
         async with self._looking:
             now = self._clock.now()
             if now - self._renewed_at >= RENEW_EVERY_S:
-                await self.cluster.renew_node(self.node_id, self.url)
+                await self.cluster.renew_node(self.node_id, self.url, loads=self._loads())
                 self._renewed_at = now
             nodes = await self.cluster.nodes()
             shards = await self.cluster.shards()
+            changes = await self.cluster.changes()
+            lanes = self.seen.lanes
+            is_changed = changes.get(LANES_CHANGE) != self.seen.changes.get(LANES_CHANGE)
+            if is_changed or now - self._lanes_read_at >= READ_LANES_S:
+                lanes = await self.cluster.lanes()
+                self._lanes_read_at = now
             self.seen = ClusterSeen(
                 {node.node_id: node for node in nodes},
                 {shard.shard: shard for shard in shards},
-                await self.cluster.lanes(),
-                await self.cluster.tokens_change(),
+                lanes,
+                changes,
                 now,
             )
+            self._note_several()
             self._move(nodes, shards, now)
-        tokens = self.seen.tokens
+        tokens = self.seen.changes.get(TOKENS_CHANGE)
         if tokens != self._read_tokens:
             for scheduler in {self.home, *self.schedulers()}:
                 await scheduler.credentials.refresh()
             self._read_tokens = tokens  # after the reads: one that failed is tried again
+
+    def _note_several(self) -> None:
+        """Tell the lanes of a tenant of one another."""
+        found: dict[int, dict[str, TenantLanes]] = {}
+        for tenant, lanes in self.seen.lanes.items():
+            if len(lanes) > 1:
+                others = tuple(self._place_of(one) for one in lanes if one.lane != HOME_LANE)
+                for one in lanes:
+                    found.setdefault(one.shard, {})[tenant] = TenantLanes(one.lane, others)
+        self.several = found
+
+    def _place_of(self, lane: LaneSeen) -> LanePlace:
+        url = self.url if self.scheduler_of(lane.shard) is not None else self.url_of(lane.shard)
+        return LanePlace(lane.lane, None if url is None else self._socket_url(url))
+
+    def _loads(self) -> str:
+        """How many tasks wait in the lanes that are served here, of tenants with several."""
+        found: dict[str, int] = {}
+        for shard, tenants in self.several.items():
+            scheduler = self.scheduler_of(shard)
+            for tenant, lanes in tenants.items() if scheduler is not None else ():
+                assert scheduler is not None
+                waiting = scheduler.serving.engine.ask.waiting(tenant)
+                found[lane_name(tenant, lanes.own)] = waiting
+        return msgspec.json.encode(found).decode()
 
     def _move(self, nodes: list[NodeSeen], shards: list[ShardSeen], now: float) -> None:
         moves = self._moves.decide(nodes, shards, now)
@@ -215,7 +317,9 @@ class ClusterNode:
 
     def _add(self, number: int) -> _Shard:
         turns = ShardTurns()
-        shard = self._shards[number] = _Shard(self._make(number, turns), turns)
+        shard = self._shards[number] = _Shard(
+            self._make(number, turns, SeenLanes(self, number)), turns
+        )
         shard.running.add_done_callback(self._ended)
         return shard
 

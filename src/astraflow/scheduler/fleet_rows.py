@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from astraflow.core.cluster.lanes import HOME_LANE
 from astraflow.core.contract.base import RestObject
 from astraflow.core.contract.events import (
     ArtifactRemoved,
@@ -31,6 +32,7 @@ from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated
 from astraflow.core.fleet.workers import PoolConfigured, PoolRemoved
 from astraflow.core.ids import POOL_PREFIX
 from astraflow.core.timestamps import iso
+from astraflow.scheduler.shard_lanes import ShardLanes
 from astraflow.store.rows import (
     ActiveRow,
     AffinityRow,
@@ -46,7 +48,7 @@ Told = tuple[str, int, str, RestObject]
 """An event for a tenant's stream: tenant, time, type, body."""
 
 
-def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
+def write_fleet(changes: Changes, fleet: list[FleetChange], lanes: ShardLanes) -> Iterator[Told]:
     """Put the rows of a batch into `changes`; yields the events. Each row once, as it is at the end of the batch: a
     statement must not write a row twice."""
     resources: dict[ResourceKey, ResourceRecord] = {}
@@ -79,7 +81,8 @@ def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
         elif isinstance(change.after, ActiveVersionRecord):
             yield change.after.tenant, at, "package.activated", _told_active(change.after)
     for record in resources.values():
-        changes.resources.append(resource_row(record))
+        lane = lanes.lane_of(record.tenant) or HOME_LANE
+        changes.resources.append(resource_row(record, lane))
         for kind, body in _told_resource(record):
             yield record.tenant, at, kind, body
 
@@ -140,12 +143,14 @@ def pool_of(row: PoolRow) -> PoolRecord:
     return msgspec.json.decode(row.body, type=PoolRecord)
 
 
-def resource_row(record: ResourceRecord) -> ResourceRow:
-    return ResourceRow(**msgspec.structs.asdict(record))
+def resource_row(record: ResourceRecord, lane: int = HOME_LANE) -> ResourceRow:
+    return ResourceRow(**msgspec.structs.asdict(record), lane=lane)
 
 
 def resource_of(row: ResourceRow) -> ResourceRecord:
-    return ResourceRecord(**msgspec.structs.asdict(row))
+    fields = msgspec.structs.asdict(row)
+    del fields["lane"]
+    return ResourceRecord(**fields)
 
 
 def install_row(intent: InstallIntent) -> InstallIntentRow:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final
 
@@ -22,10 +23,11 @@ from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
+from astraflow.scheduler.lane_tending import LaneTending
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.restored_store import wait_after_restore
 from astraflow.scheduler.secret_vault import SecretVault
-from astraflow.scheduler.serving import Parts, open_serving
+from astraflow.scheduler.serving import Parts, Serving, open_serving
 from astraflow.scheduler.shard_turns import GivenBack, ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.trigger_services import TriggerServices
@@ -126,7 +128,8 @@ class Lifecycle:
                 blobs = [] if self._blobs is None else [self._blobs.tend(claim)]
                 triggers = [] if self._triggers is None else self._triggers.tend()
                 turns = [] if self._turns is None else [self._turns.until_given()]
-                await serving.run(self._credentials.tend(), *blobs, *triggers, *turns)
+                lanes = self._lanes_of(serving)
+                await serving.run(self._credentials.tend(), *blobs, *triggers, *turns, *lanes)
             finally:
                 self._current.end()
                 if self._blobs is not None:
@@ -149,6 +152,12 @@ class Lifecycle:
                 "restarting from the store: %s", error.message, extra={"code": error.code.code}
             )
             await asyncio.sleep(START_OVER_S)
+
+    def _lanes_of(self, serving: Serving) -> list[Coroutine[None, None, None]]:
+        cluster = self._parts.cluster
+        if cluster is None:
+            return []
+        return [LaneTending(self._parts, cluster, serving.writer, self._credentials).run()]
 
     async def _stand_by(self) -> None:
         problem = f"waiting for the claim held by {await self._parts.store.owner()}"

@@ -10,11 +10,12 @@ Rule 3: the numbers of a tenant's stream and of its audit chain are given here, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
+from astraflow.core.cluster.lanes import HOME_LANE, tenant_of_lane
 from astraflow.core.contract.base import RestObject
 from astraflow.core.contract.events import RunReport, WorkerReport
 from astraflow.core.contract.runs import TaskError
@@ -48,6 +49,7 @@ from astraflow.scheduler.audit_chains import AuditChains
 from astraflow.scheduler.fleet_rows import write_fleet
 from astraflow.scheduler.refusals import Refusals
 from astraflow.scheduler.sent_audits import SentAudits
+from astraflow.scheduler.shard_lanes import ONLY_LANES, ShardLanes, name_here
 from astraflow.store.rows import (
     AuditHeadRow,
     AuditRow,
@@ -80,11 +82,6 @@ class _Standing(msgspec.Struct):
     started_at: int | None = None
 
 
-def everybody(tenant: str) -> bool:
-    """All tenants live in the one shard."""
-    return True
-
-
 class RowWriter:
     """Restored from the store with an engine, and discarded with it."""
 
@@ -95,13 +92,18 @@ class RowWriter:
         heads: dict[str, int],
         audit_heads: Iterable[AuditHeadRow] = (),
         claim: Claim | None = None,
-        is_here: Callable[[str], bool] = everybody,
+        lanes: ShardLanes = ONLY_LANES,
     ) -> None:
-        self.workers = {(row.tenant, row.worker_id): row for row in workers}
+        """`heads`: the last event of the stream of each lane, by its name."""
+        self._lanes = lanes
+        self.workers: dict[tuple[str, str], WorkerRow] = {}
+        for row in workers:
+            tenant = tenant_of_lane(row.tenant)
+            self.workers[tenant, row.worker_id] = msgspec.structs.replace(row, tenant=tenant)
         self._heads = dict(heads)
         self._refusals = Refusals()
         self.audit_chains = AuditChains(audit_heads)
-        self._sent_audits = SentAudits(claim, is_here)
+        self._sent_audits = SentAudits(claim, lanes)
         self._standing = {
             row.run_id: _Standing(
                 row.tenant, row.plan_id, row.status, row.cancel_requested, row.started_at
@@ -111,9 +113,9 @@ class RowWriter:
         self._plan_uses = Counter(one.plan_id for one in self._standing.values())
         """How many active runs have each plan: such a plan is stored, and no sweep removes it."""
 
-    def head_of(self, tenant: str) -> int:
-        """The number of the last event of the tenant's stream."""
-        return self._heads.get(tenant, 0)
+    def head_of(self, name: str) -> int:
+        """The number of the last event of the stream of a lane."""
+        return self._heads.get(name, 0)
 
     def changes_of(self, batch: Batch) -> Changes:
         """The rows of one batch."""
@@ -151,10 +153,14 @@ class RowWriter:
                 self._write_audit(changes, fact)
             elif isinstance(fact, Announced):
                 self._put_event(changes, fact.tenant, fact.at, fact.kind, fact.body)
-        changes.workers.extend(written.values())
+        for (tenant, _), row in written.items():
+            name = name_here(self._lanes, tenant)
+            changes.workers.append(
+                row if name == tenant else msgspec.structs.replace(row, tenant=name)
+            )
         if changes.audits:
             changes.audit_heads = self.audit_chains.heads_of(changes.audits)
-        for tenant, at, kind, body in write_fleet(changes, fleet):
+        for tenant, at, kind, body in write_fleet(changes, fleet, self._lanes):
             self._tell(changes, tenant, at, kind, body)
 
     # -- runs -------------------------------------------------------------------------------
@@ -239,6 +245,7 @@ class RowWriter:
                 rerun_of=fact.rerun_of,
                 submitted_by=fact.by,
                 trigger_name=fact.trigger,
+                lane=self._lanes.lane_of(fact.tenant) or HOME_LANE,
             )
         )
         self._standing[fact.run_id] = _Standing(fact.tenant, request.plan_id)
@@ -256,7 +263,7 @@ class RowWriter:
         if isinstance(fact, WorkerForgotten):
             self.workers.pop(key, None)
             written.pop(key, None)
-            changes.workers_gone.append(key)
+            changes.workers_gone.append((name_here(self._lanes, fact.tenant), fact.worker_id))
             return
         known = self.workers.get(key)
         fields: dict[str, Any] = {}
@@ -272,7 +279,8 @@ class RowWriter:
             known, status=after.status, seen_at=fact.at, drain=drain, **fields
         )
         self.workers[key] = written[key] = row
-        if isinstance(fact, WorkerRegistered) or after.status != known.status:
+        is_news = isinstance(fact, WorkerRegistered) or after.status != known.status
+        if is_news and self._lanes.lane_of(fact.tenant) == HOME_LANE:  # the home tells of all
             body = WorkerReport(worker_id=fact.worker_id, name=row.name, status=after.status)
             self._tell(changes, fact.tenant, fact.at, f"worker.{after.status}", body)
 
@@ -300,9 +308,10 @@ class RowWriter:
         self._put_event(changes, tenant, at, kind, _encode(body))
 
     def _put_event(self, changes: Changes, tenant: str, at: int, kind: str, body: bytes) -> None:
-        number = self._heads.get(tenant, 0) + 1
-        self._heads[tenant] = number
-        changes.events.append(TenantEvent(tenant, number, at, kind, body))
+        name = name_here(self._lanes, tenant)
+        number = self._heads.get(name, 0) + 1
+        self._heads[name] = number
+        changes.events.append(TenantEvent(name, number, at, kind, body))
 
 
 def _registered(fact: WorkerRegistered) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from secrets import token_urlsafe
 from typing import Final
 
@@ -10,6 +11,7 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import HOME_LANE
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
@@ -18,8 +20,10 @@ from astraflow.core.runs.accept import ReusedResult
 from astraflow.core.runs.facts import SignalKey
 from astraflow.core.workflow import refusal_of, take_inputs
 from astraflow.core.workflow.plan import Feature
+from astraflow.core.workflow.problems import InvalidDocument
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.lane_rules import LaneRules, moved_to
 from astraflow.scheduler.pins import Pins
 from astraflow.scheduler.plans import Planned, Plans
 from astraflow.scheduler.run_reader import RunReader
@@ -90,6 +94,7 @@ class Runs:
         clock: Clock,
         ids: IdSource,
         traces: RunTraces,
+        lane_rules: LaneRules,
         *,
         remember_s: float,
         base_url: str,
@@ -105,6 +110,7 @@ class Runs:
         self._clock = clock
         self._ids = ids
         self._traces = traces
+        self._lane_rules = lane_rules
         self._remember_s = remember_s
         self._base_url = base_url
 
@@ -116,7 +122,30 @@ class Runs:
             Conflict: the idempotency key was used with another body, or its run has been removed.
             Unavailable: not ready, or too much is waiting.
         """
-        prepared = await self.prepare(submission)
+        try:
+            prepared = await self.prepare(submission)
+        except InvalidDocument:
+            if not self._lane_rules.is_home(submission.tenant):
+                raise moved_to(HOME_LANE) from None  # which may know more
+            raise
+        if submission.trigger:
+            return await self._submit(
+                submission, prepared
+            )  # triggers are at home, and so are their keys
+        rules, tenant = self._lane_rules, submission.tenant
+        right_lane = partial(rules.right_lane, tenant, prepared.planned.plan, prepared.inputs)
+        if submission.rerun_of is not None:
+            right_lane = partial(rules.own_lane, tenant)
+        async with rules.settled(
+            tenant,
+            right_lane,
+            submission.idempotency_key,
+            submission.fingerprint,
+            partial(self._is_known, submission),
+        ):
+            return await self._submit(submission, prepared)
+
+    async def _submit(self, submission: Submission, prepared: PreparedRun) -> SubmittedRun:
         planned, pinned = prepared.planned, prepared.pinned
         reused = {**submission.kept, **pinned}
         index = planned.plan.index if reused else {}
@@ -189,6 +218,14 @@ class Runs:
             age_s = (clock.wall_ms() - used.created_at) / 1000
             if age_s < self._remember_s:
                 engine.remember_submission(tenant, key, used.fingerprint, used.run_id, age_s)
+
+    async def _is_known(self, submission: Submission) -> bool:
+        """Whether this lane has a run of the key."""
+        tenant, key = submission.tenant, submission.idempotency_key
+        assert key is not None
+        engine = self._current.engine
+        await self._recall(engine, tenant, key)
+        return engine.ask.knows_key(tenant, key, self._clock.now())
 
     async def _accepted_before(self, tenant: str, run_id: RunId) -> SubmittedRun:
         """The run that the same key has made before (P3)."""

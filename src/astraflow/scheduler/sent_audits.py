@@ -1,7 +1,7 @@
 """What is audited of a tenant that lives in another shard: an admin of the site acts on any tenant, and somebody who
-logs in at the issuer of the site may belong to any.
+logs in at the issuer of the site may belong to any. So is what happens in a lane of a tenant that is not its home.
 
-The chain of a tenant's audit is continued by the owner of its shard alone. Another owner writes what it has to say with
+The chain of a tenant's audit is continued by the owner of its home alone. Another owner writes what it has to say with
 what it did, in one transaction; the owner of the chain takes it from there and continues the chain, in one transaction,
 too. So each is in the chain once, and none is lost.
 """
@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from astraflow.core.cluster.lanes import HOME_LANE
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.errors import STORE_UNAVAILABLE, StoreError
 from astraflow.store.rows import SentAuditRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from astraflow.core.fleet.facts import Audited
+    from astraflow.scheduler.shard_lanes import ShardLanes
     from astraflow.scheduler.writer import Writer
     from astraflow.store.store import Claim, Store
 
@@ -29,14 +29,14 @@ PIECE: Final = 500
 class SentAudits:
     """Which audits belong to the chain of another owner. Restored and discarded with an engine."""
 
-    def __init__(self, claim: Claim | None, is_here: Callable[[str], bool]) -> None:
-        """`is_here`: whether a tenant lives in the shard of the claim."""
+    def __init__(self, claim: Claim | None, lanes: ShardLanes) -> None:
         self._claim = claim
-        self._is_here = is_here
+        self._lanes = lanes
         self._count = 0
 
     def takes(self, fact: Audited) -> bool:
-        return self._claim is not None and not self._is_here(fact.tenant)
+        is_home = self._lanes.lane_of(fact.tenant) == HOME_LANE
+        return self._claim is not None and not is_home
 
     def send(self, fact: Audited) -> SentAuditRow:
         assert self._claim is not None

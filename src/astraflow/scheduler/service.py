@@ -16,6 +16,7 @@ from astraflow.scheduler.drafts import Drafts
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.identity import IdentityServices
+from astraflow.scheduler.lane_rules import LaneRules
 from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.master_keys import MasterKeys
 from astraflow.scheduler.messages import RunMessages
@@ -35,6 +36,7 @@ from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
+from astraflow.scheduler.tenant_lanes import TenantLaneService
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.trigger_table import TriggerTable
 from astraflow.scheduler.value_store import ValueStore
@@ -58,6 +60,7 @@ class Scheduler:
         turns: ShardTurns | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
+        remember_s = parts.engine.remember_submissions_s
         plans, table = Plans(store, catalogs), TriggerTable(store, current, clock)
         identity = IdentityServices(parts, current, ApiTokens() if known is None else known)
         self.credentials = identity.credentials
@@ -66,6 +69,7 @@ class Scheduler:
         self.logins = identity.logins
         self.tenants = identity.tenants
         self.oidc = identity.oidc
+        self.lanes = TenantLaneService(parts, current)
         self.audits = Audits(store, current, clock)
         self._current, self._blobs, self._store = current, blobs, store
         self._feed = Feed(store)
@@ -91,7 +95,8 @@ class Scheduler:
             clock,
             ids,
             parts.traces,
-            remember_s=parts.engine.remember_submissions_s,
+            LaneRules(parts.lanes, parts.cluster, current, clock, remember_s),
+            remember_s=remember_s,
             base_url=parts.base_url,
         )
         self.messages = RunMessages(current, self.reader, self.secrets)

@@ -17,6 +17,7 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import tenant_of_lane
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
@@ -38,9 +39,10 @@ from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
-from astraflow.scheduler.row_writer import RowWriter, everybody
+from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.sent_audits import keep_sent_audits
+from astraflow.scheduler.shard_lanes import ONLY_LANES, ShardLanes
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_values import close_stale_values
 from astraflow.scheduler.stale_workers import forget_stale_workers
@@ -51,6 +53,8 @@ from astraflow.store.store import HOME_SHARD, Claim, Retention, Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+
+    from astraflow.store.cluster import StoredCluster
 
 RENEW_RATIO: Final = 0.2
 """A claim is renewed five times in its life, so that one lost renewal costs nothing."""
@@ -90,8 +94,12 @@ class Parts(msgspec.Struct, frozen=True):
     base_url: str = ""
     """Where it is reached from outside; empty: that is not known."""
     traces: RunTraces = msgspec.field(default_factory=RunTraces)
-    is_here: Callable[[str], bool] = everybody
-    """Whether a tenant lives in the shard of the store that is claimed."""
+    lanes: ShardLanes = ONLY_LANES
+    """Which lanes of tenants live in the shard of the store that is claimed."""
+    several_lanes: bool = False
+    """Whether tenants may get several lanes."""
+    cluster: StoredCluster | None = None
+    """What the schedulers that share the store tell one another; None: it has one scheduler."""
 
 
 class Serving:
@@ -240,13 +248,16 @@ async def open_serving(
     engine = Engine(parts.engine, gateway, ownership, parts.rng, clock.now())
     rows = await store.active_runs()
     workers = await store.workers()
+    for tenant, lanes in parts.lanes.several().items():
+        engine.set_lanes(tenant, lanes, clock.now(), clock.wall_ms())
     for worker in workers:
-        gateway.bind(worker.tenant, worker.worker_id, worker.subject, worker.incarnation)
+        tenant = tenant_of_lane(worker.tenant)
+        gateway.bind(tenant, worker.worker_id, worker.subject, worker.incarnation)
         drain = worker.drain and msgspec.json.decode(worker.drain, type=DrainIntent)
-        engine.restore_worker(worker.tenant, worker.worker_id, drain or None, worker.incarnation)
+        engine.restore_worker(tenant, worker.worker_id, drain or None, worker.incarnation)
     # Before the runs: where a task can go depends on where its resources are, and who has its affinity key.
-    for tenant in await store.tenants():
-        engine.restore_tenant(tenant_of(tenant))
+    for row in await store.tenants():
+        engine.restore_tenant(tenant_of(row))
     for pool in await store.pools():
         engine.restore_pool(pool_of(pool))
     await _restore_fleet(parts, engine)
@@ -256,7 +267,7 @@ async def open_serving(
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
     heads = await store.event_heads(), await store.audit_heads()
-    row_writer = RowWriter(rows, workers, *heads, claim, parts.is_here)
+    row_writer = RowWriter(rows, workers, *heads, claim, parts.lanes)
     await _hold(parts, claim, ownership)
     writer = Writer(
         engine,

@@ -28,6 +28,8 @@ from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.commands import CancelRun, KeepAudit, OperatorCommand, SubmitRun
 from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
+from astraflow.core.engine.lanes import TenantLanes
+from astraflow.core.fleet.tenants import TenantRecord
 from astraflow.core.ids import RunId
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.bundles import decode_message
@@ -188,6 +190,25 @@ class Writer:
     def revoke(self, is_over: Callable[[Principal], bool]) -> None:
         """End the sessions of workers whose credential is over."""
         self._let(lambda now, at: self.engine.revoke(is_over, now, at))
+
+    def set_lanes(self, tenant: str, lanes: TenantLanes | None) -> None:
+        """Which lanes a tenant has beside the one that is decided here."""
+        self._let(lambda now, at: self.engine.set_lanes(tenant, lanes, now, at))
+
+    def learn_tenant(self, record: TenantRecord) -> None:
+        """The home of a tenant has stored this of it."""
+        if self.engine.ask.tenant(record.tenant) != record:
+            self._let(lambda now, at: self.engine.restore_tenant(record))
+
+    def forget_want(self, package: tuple[str, str, str]) -> None:
+        """A package that tasks waited for is there, or never will be."""
+        self._let(lambda now, at: self.engine.forget_want(package))
+
+    def send_away(self, is_strange: Callable[[str], bool]) -> None:
+        """End the sessions of workers whose tenant is not decided here."""
+        strange = {tenant for tenant in self._connections.admitted() if is_strange(tenant)}
+        if strange:
+            self._let(lambda now, at: self.engine.send_away(strange, now, at))
 
     def connected(self) -> dict[str, int]:
         """Open connections of workers, by tenant."""

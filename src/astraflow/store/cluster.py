@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import astraflow
+from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, PackageWant, ReservedKey, lane_name
 from astraflow.core.cluster.shards import NodeSeen, ShardSeen
 from astraflow.store.content import check_values
 from astraflow.store.database import all_rows
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from astraflow.core.ids import RunId
     from astraflow.store.postgres import PostgresSite
 
-Lane = tuple[str, int]
-"""A tenant and the number of its lane."""
+LANES_CHANGE = "lanes_change"
+"""The value of the site that differs after each change of lanes."""
 
 
 class StoredCluster:
@@ -31,7 +32,9 @@ class StoredCluster:
         self.open = site.open
         self.close = site.close
 
-    async def renew_node(self, node_id: str, url: str, *, is_leaving: bool = False) -> None:
+    async def renew_node(
+        self, node_id: str, url: str, *, is_leaving: bool = False, loads: str = "{}"
+    ) -> None:
         """This process lives. Raises: StoreError."""
         await self._site.change(
             "renew_node",
@@ -39,6 +42,7 @@ class StoredCluster:
             url=url,
             version=astraflow.__version__,
             is_leaving=is_leaving,
+            loads=loads,
         )
 
     async def remove_node(self, node_id: str) -> None:
@@ -53,24 +57,107 @@ class StoredCluster:
         found = await self._site.rows("look_at_shards", gone_s=GONE_S)
         return [ShardSeen(*row) for row in found]
 
-    async def lanes(self) -> dict[Lane, int]:
-        """The shard of each lane that has one; the others are in shard 0."""
-        rows = await all_rows(self._site, LaneRow, "lanes")
-        return {(row.tenant, row.lane): row.shard for row in rows}
+    async def lanes(self) -> dict[str, tuple[LaneSeen, ...]]:
+        """The lanes of each tenant that has some; the others have one, in shard 0."""
+        found: dict[str, tuple[LaneSeen, ...]] = {}
+        for row in await all_rows(self._site, LaneRow, "lanes"):
+            seen = LaneSeen(row.lane, row.shard, row.state)
+            found[row.tenant] = (*found.get(row.tenant, ()), seen)
+        return found
+
+    async def lanes_of(self, tenant: str) -> tuple[LaneSeen, ...]:
+        """Those of one tenant."""
+        rows = await all_rows(self._site, LaneRow, "lanes_of_tenant", tenant=tenant)
+        return tuple(LaneSeen(row.lane, row.shard, row.state) for row in rows)
 
     async def tenants(self) -> list[str]:
         """The names of those that somebody has made."""
         return [row.tenant for row in await all_rows(self._site, TenantRow, "all_tenants")]
 
-    async def assign_lane(self, tenant: str, lane: int = 0) -> None:
-        """Choose the shard of a lane, unless it has one."""
-        check_values(tenant)
-        await self._site.change("assign_lane", tenant=tenant, lane=lane)
+    async def assign_lane(self, tenant: str) -> None:
+        """Choose the shard of the home of a tenant, unless it has one."""
+        await self._add_lane(tenant, HOME_LANE)
+        await self._site.change("note_lanes_change")
 
-    async def tokens_change(self) -> str | None:
-        """Another value after each change of a token."""
-        found = await self._site.rows("find_site", name=TOKENS_CHANGE)
-        return str(found[0][0]) if found else None
+    async def set_lanes(self, tenant: str, count: int) -> bool:
+        """Let a tenant have so many open lanes; those beyond close. False if there are not enough shards for them."""
+        await self._site.change("put_home_lane", tenant=tenant)
+        for lane in range(1, count):
+            await self._add_lane(tenant, lane)
+        await self._site.change("set_lane_states", tenant=tenant, count=count)
+        await self._site.change("note_lanes_change")
+        return len((await self.lanes())[tenant]) >= count
+
+    async def _add_lane(self, tenant: str, lane: int) -> None:
+        check_values(tenant)
+        name = lane_name(tenant, lane)
+        await self._site.change("assign_lane", tenant=tenant, lane=lane, name=name)
+
+    async def changes(self) -> dict[str, str]:
+        """Other values after each change of a token, or of lanes."""
+        names = [TOKENS_CHANGE, LANES_CHANGE]
+        return {
+            str(name): str(value)
+            for name, value in await self._site.rows("site_changes", names=names)
+        }
+
+    # -- what the lanes of a tenant agree on ---------------------------------------------------
+
+    async def reserve_key(
+        self, tenant: str, key: str, wanted: ReservedKey, now: int, cutoff: int
+    ) -> ReservedKey:
+        """Whose a key is: of `wanted`, unless somebody has asked before, after `cutoff`. Raises: StoreError."""
+        while True:
+            found = await self._site.change(
+                "reserve_key",
+                tenant=tenant,
+                key=key,
+                lane=wanted.lane,
+                fingerprint=wanted.fingerprint,
+                now=now,
+                cutoff=cutoff,
+            )
+            if found:  # else another one wrote it just now: this statement does not see that yet
+                return ReservedKey(*found[0])
+
+    async def find_key(self, tenant: str, key: str, cutoff: int) -> ReservedKey | None:
+        """Whose a key is, if somebody has asked after `cutoff`. Raises: StoreError."""
+        found = await self._site.rows("find_lane_key", tenant=tenant, key=key, cutoff=cutoff)
+        return ReservedKey(*found[0]) if found else None
+
+    async def move_key(self, tenant: str, key: str, lane: int, to: int) -> None:
+        """Give a key to another lane that no run of `lane` has. Raises: StoreError."""
+        await self._site.change("move_lane_key", tenant=tenant, key=key, lane=lane, to=to)
+
+    async def lane_of_run(self, tenant: str, run_id: str) -> int | None:
+        found = await self._site.rows("lane_of_run", tenant=tenant, run_id=run_id)
+        return int(found[0][0]) if found else None
+
+    async def lanes_of_resource(self, tenant: str, resource_id: str) -> list[int]:
+        found = await self._site.rows("lanes_of_resource", tenant=tenant, resource_id=resource_id)
+        return [int(lane) for (lane,) in found]
+
+    async def want_package(self, tenant: str, name: str, version: str, now: int) -> None:
+        await self._site.change("put_want", tenant=tenant, name=name, version=version, now=now)
+
+    async def wanted_packages(self) -> list[PackageWant]:
+        return [PackageWant(*row) for row in await self._site.rows("lane_wants")]
+
+    async def refuse_want(self, want: PackageWant, problem: bytes) -> None:
+        await self._site.change(
+            "refuse_want",
+            tenant=want.tenant,
+            name=want.name,
+            version=want.version,
+            problem=problem,
+        )
+
+    async def forget_want(self, want: PackageWant) -> None:
+        await self._site.change(
+            "delete_want", tenant=want.tenant, name=want.name, version=want.version
+        )
+
+    # -- whose something is --------------------------------------------------------------------
 
     async def tenant_of_token(self, digest: bytes) -> str | None:
         found = await self._site.rows("tenant_of_token", digest=digest)

@@ -73,8 +73,9 @@ class PostgresSite:
                     connection, self._connection = self._connection, None
                     await disconnect(connection, pool)
 
-    async def change(self, name: str, /, **values: object) -> None:
-        """Change rows that belong to no claim. Raises: StoreError; the outcome may be unknown."""
+    async def change(self, name: str, /, **values: object) -> list[RawRow]:
+        """Change rows that belong to no claim, and return what the statement does. Raises: StoreError; the outcome may
+        be unknown."""
         check_values(*values.values())
         statement = self.statements[name]
         async with self._changing:
@@ -83,7 +84,9 @@ class PostgresSite:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self.url)
             async with write_errors(self._connection):
-                await self._connection.execute(statement.text, *statement.arguments(values))
+                arguments = statement.arguments(values)
+                found: list[RawRow] = await self._connection.fetch(statement.text, *arguments)
+        return found
 
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
         check_values(*values.values())

@@ -117,10 +117,11 @@ class SubmissionRow(Row, frozen=True, gc=False):
     fingerprint: str | None
     run_id: RunId
     created_at: int
+    lane: int = 0
 
 
 class WorkerRow(Row, frozen=True, gc=False, kw_only=True):
-    """A worker instance as it was last seen. `subject` is the credential its identity is bound to."""
+    """A worker as a lane last saw it; `tenant` is the lane's name. `subject`: whose credential its identity needs."""
 
     table = "workers"
     primary_key = ("tenant", "worker_id")
@@ -252,7 +253,7 @@ class TriggerFireRow(Row, frozen=True, gc=False):
 
 
 class TenantEvent(Row, frozen=True, gc=False):
-    """An event of a tenant's own stream: workers, packages, run statuses. Numbered from 1 without gaps."""
+    """An event of the stream of a lane: workers, run statuses. From 1 without gaps. `tenant` is the lane's name."""
 
     table = "tenant_events"
     primary_key = ("tenant", "number")
@@ -414,6 +415,7 @@ class ResourceRow(Row, frozen=True, gc=False, kw_only=True):
     metadata: bytes = b"{}"
     blob: str | None = None
     """Where the exported copy is, if there is one."""
+    lane: int = 0
 
 
 class AffinityRow(Row, frozen=True, gc=False):
@@ -431,7 +433,7 @@ class AffinityRow(Row, frozen=True, gc=False):
 
 
 class LaneRow(Row, frozen=True, gc=False):
-    """The shard that a lane of a tenant lives in. A lane without a row lives in shard 0."""
+    """The shard that a lane lives in. One without a row lives in shard 0; one that closes gets no new runs."""
 
     table = "lanes"
     primary_key = ("tenant", "lane")
@@ -440,6 +442,8 @@ class LaneRow(Row, frozen=True, gc=False):
     tenant: str
     lane: int
     shard: int
+    name: str
+    state: Literal["open", "closing"] = "open"
 
 
 class SiteRow(Row, frozen=True, gc=False):
@@ -594,7 +598,9 @@ def _as_changed(run: RunRow, change: RunChange | None) -> RunRow:
 def submissions_of(runs: list[RunRow]) -> list[SubmissionRow]:
     """The idempotency keys of these runs, as rows: a key outlives its run."""
     return [
-        SubmissionRow(run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at)
+        SubmissionRow(
+            run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at, run.lane
+        )
         for run in runs
         if run.idempotency_key is not None
     ]

@@ -185,6 +185,7 @@ async def _remove_ended(transaction: Transaction, now_ms: int) -> int:
     most = 0
     for query, keep_ms in (
         ("delete_submissions", limits_of.KEY_MS),
+        ("delete_lane_keys", limits_of.KEY_MS),
         ("delete_ended_resources", limits_of.RESOURCE_MS),
         ("delete_ended_intents", limits_of.INTENT_MS),
         ("delete_ended_rollouts", limits_of.ROLLOUT_MS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,14 +11,16 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import LaneSeen, PackageWant, ReservedKey, lane_name
 from astraflow.core.errors import StoreError
 from astraflow.core.ids import RunId
 from astraflow.store.cluster import StoredCluster
 from astraflow.store.memory import MemoryStore
-from astraflow.store.postgres import PostgresStore
+from astraflow.store.postgres import PostgresSite, PostgresStore
 from astraflow.store.rows import (
     AuditRow,
     FactSegment,
+    ResourceRow,
     RunChange,
     RunRow,
     SentAuditRow,
@@ -33,17 +36,18 @@ from tests.conformance.store.samples import NOW_MS, PLAN, run
 HOMES = {"default": 0, "acme": 3, "globex": 7}
 
 
-async def _place(store: Store, tenant: str, shard: int) -> None:
-    """Say where a tenant lives."""
+async def _place(store: Store, tenant: str, shard: int, lane: int = 0) -> None:
+    """Say where a lane of a tenant lives."""
     if isinstance(store, MemoryStore):
-        row = (tenant, 0, shard)
-        store.database.writer.connection.execute("INSERT INTO lanes VALUES (?, ?, ?)", row)
+        insert = "INSERT INTO lanes (tenant, lane, shard, name) VALUES (?, ?, ?, ?)"
+        row = (tenant, lane, shard, lane_name(tenant, lane))
+        store.database.writer.connection.execute(insert, row)
         return
     assert isinstance(store, PostgresStore)
     connection = await asyncpg.connect(store.database.site.url)
     try:
-        insert = "INSERT INTO astraflow.lanes VALUES ($1, $2, $3)"
-        await connection.execute(insert, tenant, 0, shard)
+        insert = "INSERT INTO astraflow.lanes (tenant, lane, shard, name) VALUES ($1, $2, $3, $4)"
+        await connection.execute(insert, tenant, lane, shard, lane_name(tenant, lane))
     finally:
         await connection.close()
 
@@ -197,8 +201,9 @@ async def test_new_tenants_go_where_the_fewest_are_and_stay(postgres: Backend) -
         for name in names * 2:
             await cluster.assign_lane(name)
         lanes = await cluster.lanes()
-        assert sorted(tenant for tenant, _ in lanes) == sorted(names)
-        counts = [list(lanes.values()).count(shard) for shard in range(16)]
+        assert sorted(lanes) == sorted(names)
+        shards = [lane.shard for (lane,) in lanes.values()]
+        counts = [shards.count(shard) for shard in range(16)]
         assert max(counts) - min(counts) <= 1
         before = dict(lanes)
         await cluster.assign_lane("t0")
@@ -225,3 +230,120 @@ async def test_a_look_shows_what_can_be_claimed(postgres: Backend) -> None:
         assert free == [HOMES["acme"]]
         await cluster.remove_node("n1")
         assert [node.node_id for node in await cluster.nodes()] == ["n2"]
+
+
+async def test_the_lanes_of_a_tenant_load_what_is_theirs(shared: Backend) -> None:
+    async with shared.opened() as store:
+        for lane, shard in enumerate((0, 5, 9)):
+            await _place(store, "acme", shard, lane)
+        stores = [store, store.of_shard(5), store.of_shard(9)]
+        for own in stores[1:]:
+            await own.open()
+        try:
+            for lane, own in enumerate(stores):
+                await _write_lane(own, lane)
+            for lane, own in enumerate(stores):
+                name = lane_name("acme", lane)
+                assert [row.run_id for row in await own.active_runs()] == [f"r{lane}"]
+                assert [row.tenant for row in await own.workers()] == [name]
+                assert [row.resource_id for row in await own.resources()] == [f"x{lane}"]
+                assert [row.key for row in await own.submissions(0)] == [f"k{lane}"]
+                assert await own.event_heads() == {name: lane + 1}
+                assert [row.tenant for row in await own.tenants()] == ["acme"]
+                # What is asked for by the name of the tenant is of all lanes.
+                assert len(await own.list_runs("acme", limit=10)) == 3
+                assert len(await own.resources("acme")) == 3
+        finally:
+            for own in stores[1:]:
+                await own.close()
+
+
+async def _write_lane(own: Store, lane: int) -> None:
+    claim = await own.claim("owner")
+    assert claim is not None
+    name = lane_name("acme", lane)
+    made = msgspec.structs.replace(
+        run(1), run_id=RunId(f"r{lane}"), tenant="acme", lane=lane, idempotency_key=f"k{lane}"
+    )
+    kept = ResourceRow(
+        tenant="acme", worker_id="w", resource_id=f"x{lane}", type="file", state="ready",
+        created_at=lane, lane=lane,
+    )  # fmt: skip
+    await Desk(own, claim).write(
+        plans=[PLAN],
+        runs=[made],
+        workers=[_worker(name)],
+        resources=[kept],
+        events=[TenantEvent(name, number + 1, 1, "x", b"{}") for number in range(lane + 1)],
+        tenants=[_tenant("acme")] if lane == 0 else [],
+    )
+
+
+async def test_a_tenant_gets_lanes_in_shards_of_their_own(postgres: Backend) -> None:
+    async with postgres.opened() as store:
+        assert isinstance(store, PostgresStore)
+        cluster = StoredCluster(store.database.site)
+        await cluster.assign_lane("acme")
+        (home,) = (await cluster.lanes())["acme"]
+        changes = await cluster.changes()
+        assert await cluster.set_lanes("acme", 4)
+        assert await cluster.changes() != changes
+        lanes = (await cluster.lanes())["acme"]
+        assert lanes[0] == home and [one.lane for one in lanes] == [0, 1, 2, 3]
+        assert len({one.shard for one in lanes}) == 4
+        assert await cluster.lanes_of("acme") == lanes
+        assert await cluster.set_lanes("acme", 2)
+        states = [one.state for one in await cluster.lanes_of("acme")]
+        assert states == ["open", "open", "closing", "closing"]
+        assert await cluster.set_lanes("acme", 3)
+        assert [one.shard for one in await cluster.lanes_of("acme")] == [one.shard for one in lanes]
+        assert await cluster.set_lanes("default", 2)  # it had no row: it lives in shard 0
+        assert (await cluster.lanes_of("default"))[0] == LaneSeen(0, HOME_SHARD)
+        assert not await cluster.set_lanes("acme", 17), "there are 16 shards"
+
+
+async def test_of_many_who_want_a_key_one_has_it(postgres: Backend) -> None:
+    async with postgres.opened() as store:
+        assert isinstance(store, PostgresStore)
+        other = PostgresSite(store.database.site.url)
+        await other.open()
+        try:
+            clusters = [StoredCluster(site) for site in (store.database.site, other)]
+            for number in range(20):
+                key = f"k{number}"
+                asked = [
+                    clusters[lane % 2].reserve_key("acme", key, ReservedKey(lane, "f"), 10, 5)
+                    for lane in range(6)
+                ]
+                found = await asyncio.gather(*asked)
+                assert len(set(found)) == 1, "everybody is told of the same lane"
+            await _check_key(clusters[0])
+        finally:
+            await other.close()
+
+
+async def _check_key(cluster: StoredCluster) -> None:
+    assert await cluster.find_key("acme", "k0", 5) is not None
+    assert await cluster.find_key("acme", "k0", 11) is None, "it is too old to count"
+    late = await cluster.reserve_key("acme", "k0", ReservedKey(9, "g"), 20, 11)
+    assert late == ReservedKey(9, "g")
+    await cluster.move_key("acme", "k0", 3, 4)
+    assert await cluster.find_key("acme", "k0", 5) == late, "it is not of lane 3"
+    await cluster.move_key("acme", "k0", 9, 4)
+    assert await cluster.find_key("acme", "k0", 5) == ReservedKey(4, "g")
+    assert await cluster.reserve_key("globex", "k0", ReservedKey(0, ""), 20, 11)
+
+
+async def test_what_a_lane_wants_is_asked_once_and_refused_once(postgres: Backend) -> None:
+    async with postgres.opened() as store:
+        assert isinstance(store, PostgresStore)
+        cluster = StoredCluster(store.database.site)
+        await cluster.want_package("acme", "demo", "1.0.0", 10)
+        await cluster.want_package("acme", "demo", "1.0.0", 20)
+        (want,) = await cluster.wanted_packages()
+        assert want == PackageWant("acme", "demo", "1.0.0", 20, None)
+        await cluster.refuse_want(want, b"{}")
+        (refused,) = await cluster.wanted_packages()
+        assert refused.problem == b"{}"
+        await cluster.forget_want(want)
+        assert await cluster.wanted_packages() == []

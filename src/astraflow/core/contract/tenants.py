@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -123,3 +123,30 @@ class TenantRequest(TenantChange, frozen=True, kw_only=True):
     tenant: Annotated[TenantName, doc("Its name.")]
 
     EXAMPLE: ClassVar[JsonObject] = {"tenant": "acme", "weight": 2.0, "maxRuns": 100}
+
+
+class Lane(RestObject, frozen=True, kw_only=True):
+    """A lane of a tenant: an engine of its own decides its runs."""
+
+    lane: Annotated[Count, doc("Its number. Lane 0 is the home of the tenant.")]
+    state: Annotated[Literal["open", "closing"], doc("One that closes gets no new runs.")]
+    shard: Annotated[Count, doc("Where it is stored.")]
+    node: Annotated[str | None, doc("The scheduler that serves it; null: none does now.")]
+    waiting: Annotated[
+        int | None, doc("Tasks that wait in it, about a second ago; null: nobody says.")
+    ]
+
+
+class Lanes(RestObject, frozen=True, kw_only=True):
+    """The lanes of a tenant."""
+
+    tenant: Annotated[str, doc("Its name.")]
+    lanes: Annotated[list[Lane], doc("By number.")]
+
+
+class LanesRequest(RequestBody, frozen=True, kw_only=True):
+    """How many lanes a tenant is to have."""
+
+    count: Annotated[
+        int, doc("Lanes that take new runs. Others that are there close.", ge=1, le=64)
+    ]

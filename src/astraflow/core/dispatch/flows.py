@@ -108,7 +108,7 @@ class Block:
 class TenantFlow(RankNode):
     """The virtual time of a tenant; lists its runs that may be served."""
 
-    __slots__ = ("name", "now_run", "tag", "waiting", "weight")
+    __slots__ = ("name", "now_run", "runs", "tag", "waiting", "weight")
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -116,6 +116,7 @@ class TenantFlow(RankNode):
         self.tag = 0.0
         self.weight = 1.0
         self.waiting = 0
+        self.runs = 0  # that have tasks waiting
         self.now_run = 0.0  # the virtual time of its runs
 
 

@@ -309,6 +309,10 @@ class ReadyQueue:
         """Whether some demand has no place, or some key is taken."""
         return bool(self._asleep)
 
+    def waiting_of(self, tenant: str) -> tuple[int, int]:
+        """How many tasks of a tenant wait, and of how many runs."""
+        return (flow := self._tenant(tenant)).waiting, flow.runs
+
     def sleeping_demands(self) -> list[Demand]:
         """The demands that have no place."""
         return [demand for demand, pool in self._pools.items() if pool.until is not None]
@@ -386,6 +390,7 @@ class ReadyQueue:
         if run is None:
             run = self._runs[entry.run_id] = RunFlow(entry.run_id, tenant)
             run.tag = tenant.now_run
+            tenant.runs += 1
         if tenant.waiting == 0:
             tenant.tag = max(tenant.tag, self._now_tenant)
         tenant.waiting += 1
@@ -535,6 +540,7 @@ class ReadyQueue:
         if run.waiting == 0:
             # Its tag is not worth remembering: coming back it starts at the present time anyway.
             del self._runs[run.run_id]
+            run.tenant.runs -= 1
 
     def _end_line(self, line: Line) -> None:
         """Its last entry has left."""
@@ -585,6 +591,7 @@ class ReadyQueue:
                     assert entry.is_over == (self.find(run_id, entry.task) is not entry)
             assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
         assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
+        assert sum(one.runs for one in self._tenants.values()) == len(self._runs)
         assert all(self._asleep.values()), "an empty list of sleepers was kept"
         assert all(self._entries.values()), "a run without entries was kept"
         assert self._count == sum(map(len, self._entries.values()))

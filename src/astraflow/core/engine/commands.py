@@ -85,6 +85,22 @@ class KeepAudit(OperatorCommand, frozen=True, kw_only=True):
     """Under which the owner of another shard has sent it here; empty: nobody has."""
 
 
+class WantPackage(OperatorCommand, frozen=True, kw_only=True):
+    """Tasks of another lane of the tenant wait for a package."""
+
+    name: str
+    version: str
+
+
+class GiveUpPackage(OperatorCommand, frozen=True, kw_only=True):
+    """The home lane says that no worker can install a package that tasks of this lane wait for."""
+
+    name: str
+    version: str
+    code: str
+    message: str
+
+
 class AnnounceChange(OperatorCommand, frozen=True, kw_only=True):
     """Tell the readers of the tenant's stream of a change that is stored already. `body`: as JSON."""
 

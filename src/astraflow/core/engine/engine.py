@@ -22,76 +22,32 @@ Rule 5: an engine that fails in the middle of an input is discarded, too, becaus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.callbacks import on_callback
+from astraflow.core.engine.command_table import COMMANDS
 from astraflow.core.engine.commands import (
-    ActivateVersion,
-    AnnounceChange,
     CancelRun,
-    CloseResource,
-    ConfigurePool,
     ConfigureTenant,
-    DecideApproval,
-    DrainWorker,
-    ExportResource,
-    ExtendResource,
     ForgetWorker,
     KeepAudit,
-    NoteCopy,
-    NoteList,
-    NoteValue,
     OperatorCommand,
-    RebindRun,
-    RebindWorker,
-    RefusePush,
-    RemovePool,
-    RequestInstall,
-    RequestRemoval,
-    ResumeTenant,
-    RollBack,
-    SendSignal,
-    StartRollout,
     SubmitRun,
-    SuspendTenant,
-    UndrainWorker,
 )
 from astraflow.core.engine.effects import ShellEffect
 from astraflow.core.engine.intake import cancel_run, submit_run
-from astraflow.core.engine.map_values import note_list, note_value
-from astraflow.core.engine.messages import decide_approval, send_signal
-from astraflow.core.engine.operations import (
-    announce_change,
-    drain_worker,
-    forget_worker,
-    install_on_worker,
-    rebind_run,
-    rebind_worker,
-    remove_from_worker,
-    undrain_worker,
-)
+from astraflow.core.engine.lanes import TenantLanes, greet_worker, set_lanes, tell_hunger
+from astraflow.core.engine.operations import forget_worker
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.placing import place
-from astraflow.core.engine.pools import configure_pool, refuse_push, remove_pool
 from astraflow.core.engine.queries import Queries
 from astraflow.core.engine.recovery import restore_run
 from astraflow.core.engine.reports import on_delivered, on_refused
-from astraflow.core.engine.resources import (
-    close_resource,
-    export_resource,
-    extend_resource,
-    note_copy,
-)
-from astraflow.core.engine.rollouts import (
-    activate_version,
-    roll_back,
-    start_rollout,
-    watch_rollouts,
-)
+from astraflow.core.engine.rollouts import watch_rollouts
 from astraflow.core.engine.sending import Sending
 from astraflow.core.engine.sessions import (
     on_acked,
@@ -102,12 +58,7 @@ from astraflow.core.engine.sessions import (
     on_slots,
 )
 from astraflow.core.engine.settings import EngineSettings
-from astraflow.core.engine.tenants import (
-    configure_tenant,
-    resume_tenant,
-    suspend_tenant,
-    use_policy,
-)
+from astraflow.core.engine.tenants import configure_tenant, use_policy
 from astraflow.core.engine.timeouts import (
     expire_affinities,
     expire_leases,
@@ -152,32 +103,6 @@ from astraflow.core.workflow.plan import Plan
 
 if TYPE_CHECKING:
     from random import Random
-
-_COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = {
-    ActivateVersion: activate_version,
-    AnnounceChange: announce_change,
-    CloseResource: close_resource,
-    ConfigurePool: configure_pool,
-    DrainWorker: drain_worker,
-    ExportResource: export_resource,
-    ExtendResource: extend_resource,
-    NoteCopy: note_copy,
-    NoteList: note_list,
-    NoteValue: note_value,
-    RebindRun: rebind_run,
-    SendSignal: send_signal,
-    DecideApproval: decide_approval,
-    RebindWorker: rebind_worker,
-    RefusePush: refuse_push,
-    RemovePool: remove_pool,
-    RequestInstall: install_on_worker,
-    RequestRemoval: remove_from_worker,
-    RollBack: roll_back,
-    StartRollout: start_rollout,
-    ResumeTenant: resume_tenant,
-    SuspendTenant: suspend_tenant,
-    UndrainWorker: undrain_worker,
-}
 
 
 class SessionFailed(Exception):
@@ -344,6 +269,7 @@ class Engine:
             self.gateway.deadline(),
             view.timers.deadline(),
             view.sent.deadline(),
+            view.lanes.deadline(),
             None if self._is_silent else self.ownership.deadline(),
         )
         self._wakes_at = inf if due is None else due
@@ -402,6 +328,23 @@ class Engine:
         self.view.affinity.restore(tenant, key, worker_id, now - age_s, now + left_s)
         self.view.workers.expect(tenant, worker_id)
 
+    def set_lanes(self, tenant: str, lanes: TenantLanes | None, now: float, at: int) -> None:
+        """Which lanes a tenant has beside the one that is decided here; None: it has one."""
+        self._enter(now, at)
+        set_lanes(self.view, self.gateway, tenant, lanes)
+
+    def forget_want(self, package: tuple[str, str, str]) -> None:
+        """A package (tenant, name, version) that tasks of this lane wanted is there, or never will be."""
+        self.view.lanes.wanted.pop(package, None)
+
+    def send_away(self, tenants: Collection[str], now: float, at: int) -> None:
+        """End the sessions of workers of these tenants: another scheduler decides for them."""
+        self._enter(now, at)
+        for worker in list(self.view.workers):
+            if worker.tenant in tenants and worker.session_id is not None:
+                self.gateway.end(worker.session_id, errors.SESSION_MOVED, now)
+        self._take_events()
+
     # -- what operators ask -----------------------------------------------------------------
 
     def publish(self, version: PublishedVersion) -> None:
@@ -427,7 +370,7 @@ class Engine:
         elif isinstance(command, ConfigureTenant):
             configure_tenant(view, self.gateway, command)
         else:
-            _COMMANDS[type(command)](view, command)
+            COMMANDS[type(command)](view, command)
         if command.action:
             worker_id = getattr(command, "worker_id", "")
             view.audit(
@@ -444,6 +387,8 @@ class Engine:
         if self.ownership.may_speak(now):
             place(self.view)
             self._fail_unplaceable()
+            if self.view.lanes:
+                tell_hunger(self.view, self.gateway)
         else:
             self.view.placing.has_more = False
         batch = self.view.batch
@@ -560,6 +505,9 @@ class Engine:
         elif isinstance(event, HeartbeatArrived):
             stop = on_heartbeat(view, event)
             self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
+            worker = view.workers.find(event.tenant, event.worker) if view.lanes else None
+            if worker is not None:
+                greet_worker(view, self.gateway, worker)
         elif isinstance(event, SlotsArrived):
             on_slots(view, event)
             self.gateway.answer(event.session_id, event.frame_id, view.now)

@@ -13,11 +13,15 @@ Rule 4: while tasks wait for a slot and all workers that have the version are fu
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from astraflow.core import errors
 from astraflow.core.dispatch import Demand
+from astraflow.core.engine.commands import WantPackage
 from astraflow.core.engine.effects import SendInstall
+from astraflow.core.engine.lanes import want_package
 from astraflow.core.engine.timers import InstallDue
 from astraflow.core.engine.view import View, offer_key, package_key, worker_key
 from astraflow.core.fleet.installs import (
@@ -207,6 +211,9 @@ def on_install_due(view: View, key: InstallKey) -> None:
 
 def install_for(view: View, demand: Demand) -> None:
     """Tasks of this demand have no place: if it is for want of the package, have a worker install it."""
+    if not view.lanes.is_home(demand.tenant):
+        want_package(view, demand)
+        return
     name, version = demand.package_name, demand.package_version
     candidates = _candidates(view, demand)
     if any(one.has_version(name, version) for one in candidates):
@@ -228,9 +235,54 @@ def install_for(view: View, demand: Demand) -> None:
         _give_up(view, demand, [intent for _, intent in intents if intent is not None])
 
 
+def install_wanted(view: View, command: WantPackage) -> None:
+    """Tasks of another lane of the tenant wait for a package that no worker has there."""
+    tenant, name, version = command.tenant, command.name, command.version
+    workers = [
+        one
+        for one in view.workers.of_tenant(tenant)
+        if one.is_reachable and one.pool is None and INSTALLS in one.offer.features
+    ]
+    state = wanted_state(view, tenant, name, version)
+    if state is not None or view.versions.find(tenant, name, version) is None:
+        return
+    untried = [
+        one
+        for one in workers
+        if (intent := view.installs.find((tenant, one.worker_id, name, version))) is None
+        or intent.state != "failed"
+    ]
+    if untried:
+        view.count("install for another lane")
+        request_install(view, min(untried, key=lambda one: one.load), name, version, ON_DEMAND)
+
+
+def wanted_state(
+    view: View, tenant: str, name: str, version: str
+) -> Literal["installed", "installing"] | InstallProblem | None:
+    """How far a package is that another lane wants; None: nobody has begun, or nobody can."""
+    failed: InstallProblem | None = None
+    could: int = 0
+    for worker in view.workers.of_tenant(tenant):
+        if not worker.is_reachable or worker.pool is not None:
+            continue
+        if worker.has_version(name, version):
+            return "installed"
+        if INSTALLS not in worker.offer.features:
+            continue
+        intent = view.installs.find((tenant, worker.worker_id, name, version))
+        if intent is not None and intent.is_installing:
+            return "installing"
+        could += 1
+        if intent is not None and intent.state == "failed":
+            could -= 1
+            failed = intent.error or InstallProblem(errors.PKG_INSTALL_FAILED.code)
+    return failed if not could else None
+
+
 def spread(view: View, demand: Demand) -> None:
     """Tasks of this demand wait for a slot: have one more worker install their package, if one could take them."""
-    if demand.only is not None:
+    if demand.only is not None or not view.lanes.is_home(demand.tenant):
         return
     name, version, tenant = demand.package_name, demand.package_version, demand.tenant
     idle: list[WorkerEntry] = []

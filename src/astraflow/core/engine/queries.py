@@ -5,12 +5,14 @@ A shell that gives something of it out waits for the writer's barrier first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from astraflow.core.dispatch.leases import AttemptLease
+from astraflow.core.engine.packages import wanted_state
 from astraflow.core.engine.view import View
 from astraflow.core.engine.wait_reasons import Reason, Reasons
-from astraflow.core.fleet.installs import InstallIntent
+from astraflow.core.fleet.installs import InstallIntent, InstallProblem
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.tenants import TenantRecord
@@ -38,6 +40,33 @@ class Queries:
 
     def __init__(self, view: View) -> None:
         self._view = view
+
+    # -- lanes ------------------------------------------------------------------------------
+
+    def waiting(self, tenant: str) -> int:
+        """How many tasks of a tenant wait in this lane."""
+        return self._view.queue.waiting_of(tenant)[0]
+
+    def wanted(self) -> list[tuple[str, str, str]]:
+        """The packages (tenant, name, version) that the home of their tenants is to have installed."""
+        return list(self._view.lanes.wanted)
+
+    def wanted_state(
+        self, tenant: str, name: str, version: str
+    ) -> Literal["installed", "installing"] | InstallProblem | None:
+        """How far a package is that another lane wants."""
+        return wanted_state(self._view, tenant, name, version)
+
+    def has_packages(self, tenant: str, packages: Iterable[tuple[str, str]]) -> bool:
+        """Whether, of each of these versions, a worker has a session here and has it."""
+        workers = self._view.workers
+        return all(
+            any(
+                one.session_id is not None and one.has_version(name, version)
+                for one in workers.offering(tenant, name)
+            )
+            for name, version in packages
+        )
 
     # -- runs -------------------------------------------------------------------------------
 
@@ -70,6 +99,10 @@ class Queries:
     def may_have_forgotten(self, tenant: str, key: str, now: float) -> bool:
         """Whether an idempotency key may have been used although the engine does not know it."""
         return self._view.submissions.may_be_missing(tenant, key, now)
+
+    def knows_key(self, tenant: str, key: str, now: float) -> bool:
+        """Whether an idempotency key has made a run here."""
+        return self._view.submissions.knows(tenant, key, now)
 
     # -- tenants ----------------------------------------------------------------------------
 

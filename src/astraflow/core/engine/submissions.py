@@ -57,6 +57,10 @@ class Submissions:
         """Whether the key may have been used within its time although it is not here."""
         return now < self._missing_until and (tenant, key) not in self._known
 
+    def knows(self, tenant: str, key: str, now: float) -> bool:
+        earlier = self._known.get((tenant, key))
+        return earlier is not None and earlier[2] > now
+
     def find(self, tenant: str, key: str, fingerprint: str | None, now: float) -> RunId | None:
         """The run that this submission has made already, if it has.
 

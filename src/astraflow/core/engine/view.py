@@ -17,6 +17,7 @@ from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.core.engine.effects import AskWorker, EndPush, ReadList, SendStop, StoreValue
+from astraflow.core.engine.lanes import LaneTable
 from astraflow.core.engine.placement_notes import PlacementNotes
 from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
@@ -122,6 +123,7 @@ class View:
         self.affinity = AffinityTable()
         self.resources = ResourceTable()
         self.installs = InstallTable()
+        self.lanes = LaneTable()
         self.rollouts = RolloutTable()
         self.versions = VersionTable()
         self.tenants = TenantTable()

@@ -48,7 +48,15 @@ class Denial(NamedTuple):
 class Admission:
     """Decides about handshakes and resumes; remembers who owns which identity."""
 
-    __slots__ = ("_authenticate", "_incarnations", "_limits", "_subjects", "_takeovers", "_tokens")
+    __slots__ = (
+        "_authenticate",
+        "_incarnations",
+        "_lanes",
+        "_limits",
+        "_subjects",
+        "_takeovers",
+        "_tokens",
+    )
 
     def __init__(self, authenticate: Authenticate, tokens: ResumeTokens) -> None:
         self._authenticate = authenticate
@@ -57,6 +65,11 @@ class Admission:
         self._incarnations: dict[Identity, int] = {}
         self._takeovers: dict[Identity, deque[float]] = {}
         self._limits: dict[str, int] = {}
+        self._lanes: dict[str, int] = {}
+
+    def serve_lane(self, tenant: str, lane: int) -> None:
+        """The lane of a tenant that is served here; 0 unless it is said."""
+        self._lanes[tenant] = lane
 
     def bind(self, identity: Identity, subject: str, incarnation: int) -> None:
         """Say whom an identity belongs to and which boot of it registered last, as it was before a restart."""
@@ -82,6 +95,8 @@ class Admission:
         principal = self.prove(handshake, envelope.tenant, certificate, wall)
         if isinstance(principal, Denial):
             return principal
+        if handshake.lane != self._lanes.get(envelope.tenant, 0):
+            return Denial(errors.SESSION_DENIED, f"lane {handshake.lane} is not served here")
         identity = Identity(envelope.tenant, worker)
         if self._subjects.setdefault(identity, principal.subject) != principal.subject:
             return Denial(errors.SESSION_DENIED, "the identity belongs to another subject")

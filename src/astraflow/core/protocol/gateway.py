@@ -209,6 +209,10 @@ class Gateway:
         """Say whom an identity belongs to, as `IdentityBound` told before a restart, and its last boot."""
         self._admission.bind(Identity(tenant, worker), subject, incarnation)
 
+    def serve_lane(self, tenant: str, lane: int) -> None:
+        """Which lane of a tenant is served here, if not its home."""
+        self._admission.serve_lane(tenant, lane)
+
     def limit_sessions(self, tenant: str, limit: int | None) -> None:
         """How many workers of a tenant may have a session at once. Sessions that are open stay."""
         self._admission.limit(tenant, limit)

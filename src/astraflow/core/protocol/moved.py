@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.protocol import control
+from astraflow.core.protocol import control, limits
 from astraflow.core.protocol.codec import encode
 from astraflow.core.protocol.frames import FrameMaker
 from astraflow.core.protocol.wire import Sender
@@ -17,21 +17,26 @@ if TYPE_CHECKING:
 
 
 class _Opening(msgspec.Struct):
-    """The tenant in the first frame of a connection; of the wrong type it is none."""
+    """The tenant and the lane in the first frame of a connection; of the wrong type they are none."""
 
     tenant: object = None
+    payload: object = None
 
 
 _decode: Final = msgspec.json.Decoder(_Opening).decode
 
 
-def claimed_tenant(raw: bytes) -> str | None:
-    """The tenant that the first frame of a connection names; None if it is no frame, or of protocol 1."""
+def claimed_place(raw: bytes) -> tuple[str | None, int]:
+    """The tenant and the lane that the first frame of a connection names; no tenant if it is no frame, or of protocol
+    1."""
     try:
-        tenant = _decode(raw).tenant
+        opening = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return tenant if isinstance(tenant, str) else None
+        return None, 0
+    lane = opening.payload.get("lane") if isinstance(opening.payload, dict) else None
+    is_lane = isinstance(lane, int) and 0 <= lane < limits.MAX_LANES
+    tenant = opening.tenant if isinstance(opening.tenant, str) else None
+    return tenant, lane if is_lane and isinstance(lane, int) else 0
 
 
 def moved_frame(scheduler_id: str, tenant: str, location: str, ids: IdSource, ts: str) -> bytes:

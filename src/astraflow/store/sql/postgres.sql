@@ -91,24 +91,80 @@ ORDER BY shard
 
 -- name: look_at_nodes
 SELECT node_id, url, CAST(extract(epoch FROM clock_timestamp() - seen_at) AS float8),
-    CAST(extract(epoch FROM clock_timestamp() - started_at) AS float8), is_leaving
+    CAST(extract(epoch FROM clock_timestamp() - started_at) AS float8), is_leaving, loads
 FROM nodes ORDER BY node_id
 
 -- name: renew_node
-INSERT INTO nodes (node_id, url, version, is_leaving, started_at, seen_at)
-VALUES (:node_id, :url, :version, :is_leaving, clock_timestamp(), clock_timestamp())
-ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp(), url = excluded.url, is_leaving = excluded.is_leaving
+INSERT INTO nodes (node_id, url, version, is_leaving, loads, started_at, seen_at)
+VALUES (:node_id, :url, :version, :is_leaving, :loads, clock_timestamp(), clock_timestamp())
+ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp(), url = excluded.url,
+    is_leaving = excluded.is_leaving, loads = excluded.loads
 
 -- name: remove_nodes
 -- This one, and those that have ended long ago.
 DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make_interval(hours => 1)
 
 -- name: assign_lane
--- A lane stays where it is. A new one goes to the shard with the fewest.
-INSERT INTO lanes (tenant, lane, shard)
-SELECT :tenant, :lane, s.shard FROM shards AS s
+-- A lane stays where it is. A new one goes to the shard with the fewest that has no other lane of the tenant.
+INSERT INTO lanes (tenant, lane, shard, name)
+SELECT :tenant, :lane, s.shard, :name FROM shards AS s
+WHERE NOT EXISTS (SELECT 1 FROM lanes AS l WHERE l.tenant = :tenant AND l.shard = s.shard)
 ORDER BY (SELECT count(*) FROM lanes AS l WHERE l.shard = s.shard), s.shard = 0, s.shard LIMIT 1
 ON CONFLICT (tenant, lane) DO NOTHING
+
+-- name: put_home_lane
+-- A tenant without a row lives in shard 0.
+INSERT INTO lanes (tenant, lane, shard, name) VALUES (:tenant, 0, 0, :tenant) ON CONFLICT DO NOTHING
+
+-- name: set_lane_states
+UPDATE lanes SET state = CASE WHEN lane < :count THEN 'open' ELSE 'closing' END WHERE tenant = :tenant
+
+-- name: note_lanes_change
+-- Another value each time: whoever has seen the last one reads the lanes again.
+INSERT INTO site (name, value) VALUES ('lanes_change', CAST(clock_timestamp() AS text))
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: site_changes
+SELECT name, value FROM site WHERE name IN (:names[])
+
+-- name: reserve_key
+-- The first who asks says which lane a key belongs to, and for which request, until it is forgotten.
+WITH made AS (
+    INSERT INTO lane_keys (tenant, key, lane, fingerprint, created_at)
+    VALUES (:tenant, :key, :lane, :fingerprint, :now)
+    ON CONFLICT (tenant, key) DO UPDATE SET lane = excluded.lane, fingerprint = excluded.fingerprint,
+        created_at = excluded.created_at
+    WHERE lane_keys.created_at < :cutoff
+    RETURNING lane, fingerprint
+)
+SELECT lane, fingerprint FROM made
+UNION ALL SELECT lane, fingerprint FROM lane_keys WHERE tenant = :tenant AND key = :key LIMIT 1
+
+-- name: find_lane_key
+SELECT lane, fingerprint FROM lane_keys WHERE tenant = :tenant AND key = :key AND created_at >= :cutoff
+
+-- name: move_lane_key
+UPDATE lane_keys SET lane = :to WHERE tenant = :tenant AND key = :key AND lane = :lane
+
+-- name: lane_of_run
+SELECT lane FROM runs WHERE run_id = :run_id AND tenant = :tenant
+
+-- name: lanes_of_resource
+SELECT DISTINCT lane FROM resources WHERE tenant = :tenant AND resource_id = :resource_id
+    AND state NOT IN ({ENDED_RESOURCES}) ORDER BY lane
+
+-- name: put_want
+INSERT INTO lane_wants (tenant, name, version, wanted_at, problem) VALUES (:tenant, :name, :version, :now, NULL)
+ON CONFLICT (tenant, name, version) DO UPDATE SET wanted_at = excluded.wanted_at
+
+-- name: refuse_want
+UPDATE lane_wants SET problem = :problem WHERE tenant = :tenant AND name = :name AND version = :version
+
+-- name: delete_want
+DELETE FROM lane_wants WHERE tenant = :tenant AND name = :name AND version = :version
+
+-- name: lane_wants
+SELECT tenant, name, version, wanted_at, problem FROM lane_wants ORDER BY tenant, name, version
 
 -- name: tenant_of_hook
 -- Asked once for each address, because it stays: so it needs no index.

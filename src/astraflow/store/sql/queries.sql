@@ -25,7 +25,8 @@ SELECT owner FROM shards WHERE shard = :shard
 -- name: shard
 SELECT epoch, commit_number FROM shards WHERE shard = :shard
 
--- Many of these are of one shard: of the tenants whose home, lane 0, is there. A lane without a row is in shard 0.
+-- Many of these are of one shard: of the tenants whose home, lane 0, is there, or of the lanes that are. A lane without a
+-- row is in shard 0. What an engine keeps for itself is stored under the name of its lane.
 
 -- name: active_runs
 SELECT {RunRow} FROM runs WHERE status IN ({ACTIVE_RUNS})
@@ -73,12 +74,14 @@ SELECT {SubmissionRow} FROM submissions WHERE tenant = :tenant AND key = :key
 
 -- name: submissions
 SELECT {SubmissionRow} FROM submissions WHERE created_at >= :since
-    AND coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = submissions.tenant AND l.lane = 0), 0) = :shard
+    AND coalesce(
+        (SELECT l.shard FROM lanes AS l WHERE l.tenant = submissions.tenant AND l.lane = submissions.lane), 0
+    ) = :shard
 ORDER BY created_at, tenant, key
 
 -- name: workers
 SELECT {WorkerRow} FROM workers
-WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = workers.tenant AND l.lane = 0), 0) = :shard
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.name = workers.tenant), 0) = :shard
 ORDER BY tenant, worker_id
 
 -- name: pools
@@ -199,7 +202,9 @@ SELECT value FROM site WHERE name = :name
 
 -- name: all_resources
 SELECT {ResourceRow} FROM resources
-WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = resources.tenant AND l.lane = 0), 0) = :shard
+WHERE coalesce(
+    (SELECT l.shard FROM lanes AS l WHERE l.tenant = resources.tenant AND l.lane = resources.lane), 0
+) = :shard
 ORDER BY tenant DESC, created_at DESC, worker_id DESC, resource_id DESC LIMIT :limit
 
 -- name: list_resources
@@ -264,7 +269,7 @@ ORDER BY sent_id LIMIT :limit
 SELECT number, hash, removed FROM audit_heads WHERE tenant = :tenant
 
 -- name: event_heads
--- The last number of each tenant of the shard.
+-- The last number of each stream of the shard: of a tenant, or of a further lane of one.
 WITH RECURSIVE known (tenant) AS (
     SELECT min(tenant) FROM tenant_events
     UNION ALL
@@ -273,7 +278,7 @@ WITH RECURSIVE known (tenant) AS (
 )
 SELECT tenant, (SELECT max(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant)
 FROM known WHERE tenant IS NOT NULL
-    AND coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = known.tenant AND l.lane = 0), 0) = :shard
+    AND coalesce((SELECT l.shard FROM lanes AS l WHERE l.name = known.tenant), 0) = :shard
 ORDER BY tenant
 
 -- name: event_spans
@@ -367,6 +372,11 @@ DELETE FROM submissions WHERE (tenant, key) IN (
     SELECT tenant, key FROM submissions WHERE created_at < :cutoff ORDER BY created_at LIMIT :piece
 )
 
+-- name: delete_lane_keys
+DELETE FROM lane_keys WHERE (tenant, key) IN (
+    SELECT tenant, key FROM lane_keys WHERE created_at < :cutoff ORDER BY created_at LIMIT :piece
+)
+
 -- name: delete_ended_resources
 DELETE FROM resources WHERE (tenant, worker_id, resource_id) IN (
     SELECT tenant, worker_id, resource_id FROM resources
@@ -439,8 +449,10 @@ SELECT {SecretRow} FROM secrets ORDER BY tenant, name
 DELETE FROM secrets WHERE tenant = :tenant AND name = :name
 
 -- name: tenants
+-- Those of which some lane is in the shard.
 SELECT {TenantRow} FROM tenants
 WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = tenants.tenant AND l.lane = 0), 0) = :shard
+    OR EXISTS (SELECT 1 FROM lanes AS l WHERE l.tenant = tenants.tenant AND l.shard = :shard)
 ORDER BY tenant
 
 -- name: all_tenants
@@ -455,3 +467,6 @@ SELECT tenant, lane FROM runs WHERE run_id = :run_id
 
 -- name: lanes
 SELECT {LaneRow} FROM lanes ORDER BY tenant, lane
+
+-- name: lanes_of_tenant
+SELECT {LaneRow} FROM lanes WHERE tenant = :tenant ORDER BY lane
