@@ -13,7 +13,7 @@ from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.tenants import (
-    Lanes,
+    LaneList,
     LanesRequest,
     ListTenants,
     Tenant,
@@ -96,7 +96,7 @@ class TenantEndpoints(Endpoints):
 
     @route("GET", f"{TENANTS}/{{tenant}}/lanes", ADMIN, "getLanes",
            "show the lanes of a tenant", tag="access",
-           text="An admin sees the own tenant, an admin of the site any.", replies=Lanes)  # fmt: skip
+           text="An admin sees the own tenant, an admin of the site any.", replies=LaneList)  # fmt: skip
     async def show_lanes(self, request: Request[NoQuery]) -> AsgiApp:
         tenant = self._seen_by(request)
         return json_response(await self._scheduler.lanes.get(tenant))
@@ -112,7 +112,7 @@ class TenantEndpoints(Endpoints):
         "can make it. Needs PostgreSQL. A lane that is not wanted any more gets no new runs, and goes on until all of "
         "its own have ended.",
         body=LanesRequest,
-        replies=Lanes,
+        replies=LaneList,
     )
     async def set_lanes(self, request: Request[NoQuery]) -> AsgiApp:
         tenant = self._seen_by(request)

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from astraflow.client.requests import JSON, ApiRequest, Pages, _as, _as_nothing, _part, _query
 from astraflow.core.contract.base import Page
 from astraflow.core.contract.tenants import (
-    Lanes,
+    LaneList,
     LanesRequest,
     ListTenants,
     Tenant,
@@ -187,13 +187,13 @@ def resume_tenant(tenant: str) -> ApiRequest[Tenant]:
     return ApiRequest("POST", f"{TENANTS}/{_part(tenant)}/resume", _as(Tenant))
 
 
-def get_lanes(tenant: str) -> ApiRequest[Lanes]:
+def get_lanes(tenant: str) -> ApiRequest[LaneList]:
     """The lanes of a tenant."""
-    return ApiRequest("GET", f"{TENANTS}/{_part(tenant)}/lanes", _as(Lanes))
+    return ApiRequest("GET", f"{TENANTS}/{_part(tenant)}/lanes", _as(LaneList))
 
 
-def set_lanes(tenant: str, count: int) -> ApiRequest[Lanes]:
+def set_lanes(tenant: str, count: int) -> ApiRequest[LaneList]:
     """Let a tenant have so many lanes that take new runs."""
     body = msgspec.json.encode(LanesRequest(count=count))
     path = f"{TENANTS}/{_part(tenant)}/lanes"
-    return ApiRequest("PUT", path, _as(Lanes), headers=JSON, body=body)
+    return ApiRequest("PUT", path, _as(LaneList), headers=JSON, body=body)

@@ -88,8 +88,7 @@ AUTH_CSRF = _final("E.AUTH.CSRF", 403,
     "a request with the cookie of a browser session lacks its CSRF token, or comes from another site",
     "send the csrfToken of GET /api/v1/auth/session as X-CSRF-Token, from a page of this server")
 AUTH_TOO_MANY = _again("E.AUTH.TOO_MANY", 429,
-    "there were too many attempts to log in",
-    "wait as long as Retry-After says")
+    "there were too many attempts to log in", "wait as long as Retry-After says")
 AUTH_OIDC_UNAVAILABLE = _again("E.AUTH.OIDC_UNAVAILABLE", 503,
     "the OpenID Connect issuer does not answer, or answers nothing that can be used",
     "try again later; if it lasts, check oidc_issuer_url")
@@ -115,8 +114,7 @@ LANES_REFUSED = _final("E.LANES.REFUSED", 409,
     "the tenant cannot have so many lanes here",
     "use PostgreSQL and the setting several_lanes, and no more lanes than the store has shards")
 TENANT_SUSPENDED = _final("E.TENANT.SUSPENDED", 403,
-    "the tenant is suspended",
-    "ask an admin of the site to resume it")
+    "the tenant is suspended", "ask an admin of the site to resume it")
 QUOTA_RUNS = _again("E.QUOTA.RUNS", 429,
     "the tenant has as many active runs as its quota allows",
     "wait for runs to end, or ask an admin of the site for more")

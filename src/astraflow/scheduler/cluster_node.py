@@ -75,6 +75,16 @@ class SeenLanes:
     def several(self) -> Mapping[str, TenantLanes]:
         return self._node.several.get(self._shard, {})
 
+    def opening(self) -> list[str]:
+        return [
+            tenant
+            for tenant, lanes in self.several().items()
+            if lanes.is_home and any(one.state == "opening" for one in self._node.lanes_of(tenant))
+        ]
+
+    async def refresh(self) -> None:
+        await self._node.read_lanes()
+
 
 class _Shard:
     """A shard with its scheduler here."""
@@ -110,16 +120,12 @@ class ClusterNode:
         self.several: dict[int, dict[str, TenantLanes]] = {}
         """By shard: the tenants with a lane in it that have several."""
         self._lanes_read_at = float("-inf")
-        self._asked: dict[
-            str, float
-        ] = {}  # tenants that no look has shown, and when they were asked for
+        self._asked: dict[str, float] = {}  # when tenants were asked for that no look has shown
         self._moves = ShardMoves(node_id)
         self._shards: dict[int, _Shard] = {}
         self._renewed_at = float("-inf")
         self._looking = asyncio.Lock()
-        self._read_tokens: str | None = (
-            None  # the last change of tokens that all schedulers here know
-        )
+        self._read_tokens: str | None = None  # the last change that all schedulers here know
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # -- what requests ask ------------------------------------------------------------------
@@ -151,7 +157,7 @@ class ClusterNode:
         names = {lane_name(tenant, one.lane): one.lane for one in self.lanes_of(tenant)}
         found: dict[int, int] = {}
         for node in self.seen.nodes.values():
-            if not node.is_live or node.loads == "{}":
+            if not (node.is_live and node.loads):
                 continue
             for name, count in msgspec.json.decode(node.loads, type=dict[str, int]).items():
                 if name in names:
@@ -279,6 +285,12 @@ class ClusterNode:
                 await scheduler.credentials.refresh()
             self._read_tokens = tokens  # after the reads: one that failed is tried again
 
+    async def read_lanes(self) -> None:
+        """Know the lanes as the store shows them now. Raises: StoreError."""
+        async with self._looking:
+            self.seen = msgspec.structs.replace(self.seen, lanes=await self.cluster.lanes())
+            self._note_several()
+
     def _note_several(self) -> None:
         """Tell the lanes of a tenant of one another."""
         found: dict[int, dict[str, TenantLanes]] = {}
@@ -302,7 +314,7 @@ class ClusterNode:
                 assert scheduler is not None
                 waiting = scheduler.serving.engine.ask.waiting(tenant)
                 found[lane_name(tenant, lanes.own)] = waiting
-        return msgspec.json.encode(found).decode()
+        return msgspec.json.encode(found).decode() if found else ""
 
     def _move(self, nodes: list[NodeSeen], shards: list[ShardSeen], now: float) -> None:
         moves = self._moves.decide(nodes, shards, now)

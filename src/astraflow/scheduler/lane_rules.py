@@ -18,10 +18,9 @@ from astraflow.core.workflow.plan import walk_nodes
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from astraflow.clock import Clock
     from astraflow.core.workflow.plan import Plan
     from astraflow.scheduler.current import Current
-    from astraflow.scheduler.shard_lanes import ShardLanes
+    from astraflow.scheduler.serving import Parts
     from astraflow.store.cluster import StoredCluster
 
 LANE: Final = "lane"
@@ -33,31 +32,29 @@ def moved_to(lane: int) -> errors.Refused:
     return errors.Refused(code, "another lane of the tenant decides this", detail={LANE: lane})
 
 
+class LanesAdded(Exception):
+    """The tenant had one lane when a request came, and has several when it is to be carried out."""
+
+
 class LaneRules:
     """Use from the scheduler's loop."""
 
-    def __init__(
-        self,
-        lanes: ShardLanes,
-        cluster: StoredCluster | None,
-        current: Current,
-        clock: Clock,
-        remember_s: float,
-    ) -> None:
-        """`cluster`: what the lanes of a tenant agree on; None: each tenant has one. `remember_s`: how long an
-        idempotency key counts."""
-        self._lanes = lanes
-        self._cluster = cluster
+    def __init__(self, parts: Parts, current: Current) -> None:
+        self._lanes = parts.lanes
+        self._cluster = parts.cluster
         self._current = current
-        self._clock = clock
-        self._remember_ms = int(remember_s * 1000)
+        self._clock = parts.clock
+        self._remember_ms = int(parts.engine.remember_submissions_s * 1000)
         self._held: dict[tuple[str, str], tuple[asyncio.Lock, int]] = {}
 
     def is_home(self, tenant: str) -> bool:
         return self._lanes.lane_of(tenant) == HOME_LANE
 
+    def has_several(self, tenant: str) -> bool:
+        return tenant in self._lanes.several()
+
     @asynccontextmanager
-    async def settled(
+    async def reserved(
         self,
         tenant: str,
         right_lane: Callable[[], Awaitable[int]],
@@ -71,7 +68,7 @@ class LaneRules:
         Raises: Refused: another lane takes the run; Conflict: the key was used for another request, or the run needs
         resources of two lanes; StoreError.
         """
-        if self._cluster is None or tenant not in self._lanes.several():
+        if self._cluster is None or not self.has_several(tenant):
             yield
             return
         if key is None:
@@ -80,12 +77,12 @@ class LaneRules:
                 raise moved_to(right)
             yield
             return
-        async with self._holding((tenant, key)):
+        async with self._locked((tenant, key)):
             wanted = ReservedKey(self._lanes.lane_of(tenant) or HOME_LANE, fingerprint or "")
-            await self._settle(self._cluster, tenant, key, wanted, right_lane, is_known)
+            await self._reserve(self._cluster, tenant, key, wanted, right_lane, is_known)
             yield
 
-    async def _settle(
+    async def _reserve(
         self,
         cluster: StoredCluster,
         tenant: str,
@@ -118,7 +115,7 @@ class LaneRules:
             raise moved_to(found.lane)
 
     @asynccontextmanager
-    async def _holding(self, key: tuple[str, str]) -> AsyncIterator[None]:
+    async def _locked(self, key: tuple[str, str]) -> AsyncIterator[None]:
         """One request for each key at a time."""
         lock, users = self._held.get(key, (asyncio.Lock(), 0))
         self._held[key] = (lock, users + 1)

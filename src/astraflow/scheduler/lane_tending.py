@@ -1,6 +1,7 @@
 """What the engine of a shard must know of tenants with several lanes, kept as it changes.
 
-Rule 1: the engine is told which lanes a tenant has within `LOOK_S` of the look of its process.
+Rule 1: the engine is told which lanes a tenant has within `LOOK_S` of the look of its process. The home opens a new
+        lane when all that it accepted without knowing of it is committed (`core.cluster.lanes` Rule 3).
 Rule 2: of a tenant whose home is elsewhere the engine knows the policy, and whether it is suspended, as the home has
         stored it `READ_S` ago at the most.
 Rule 3: packages that tasks of another lane wait for are asked of the home through the store (`lane_wants`): the home
@@ -45,7 +46,7 @@ class LaneTending:
         self._cluster = cluster
         self._writer = writer
         self._credentials = credentials
-        self._told: dict[str, TenantLanes] = dict(parts.lanes.several())
+        self._told: dict[str, TenantLanes] = {}
 
     async def run(self) -> None:
         """Endless. Raises: StoreError, if waiting will not help."""
@@ -54,13 +55,16 @@ class LaneTending:
             self._tell_lanes()
             self._writer.send_away(lambda tenant: self._parts.lanes.lane_of(tenant) is None)
             now = self._parts.clock.now()
-            if self._told and now - read_at >= READ_S:
-                read_at = now
-                try:
+            try:
+                for tenant in self._parts.lanes.opening():
+                    await self._writer.barrier()
+                    await self._cluster.open_lanes(tenant)
+                if self._told and now - read_at >= READ_S:
+                    read_at = now
                     await self._read()
-                except errors.StoreError as error:
-                    if error.code is not errors.STORE_UNAVAILABLE:
-                        raise  # else it is read again later
+            except errors.StoreError as error:
+                if error.code is not errors.STORE_UNAVAILABLE:
+                    raise  # else it is done again later
             await asyncio.sleep(LOOK_S)
 
     def _tell_lanes(self) -> None:

@@ -9,13 +9,12 @@ from typing import Final
 
 import msgspec
 
-from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
-from astraflow.core.ids import IdSource, NodeId, RunId
+from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.accept import ReusedResult
 from astraflow.core.runs.facts import SignalKey
 from astraflow.core.workflow import refusal_of, take_inputs
@@ -23,16 +22,15 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import InvalidDocument
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
-from astraflow.scheduler.lane_rules import LaneRules, moved_to
+from astraflow.scheduler.lane_rules import LaneRules, LanesAdded, moved_to
 from astraflow.scheduler.pins import Pins
 from astraflow.scheduler.plans import Planned, Plans
 from astraflow.scheduler.run_reader import RunReader
-from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.secret_vault import SecretVault
+from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.store_timeouts import with_store_timeout
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import RunRow
-from astraflow.store.store import Store
 
 KEY_BYTES: Final = 24
 """192 bits: nobody can guess what the addresses of a run are made of."""
@@ -84,35 +82,27 @@ class Runs:
 
     def __init__(
         self,
-        store: Store,
+        parts: Parts,
         current: Current,
         plans: Plans,
         workflows: Workflows,
         reader: RunReader,
         vault: SecretVault,
         pins: Pins,
-        clock: Clock,
-        ids: IdSource,
-        traces: RunTraces,
-        lane_rules: LaneRules,
-        *,
-        remember_s: float,
-        base_url: str,
     ) -> None:
-        """`remember_s`: how long an idempotency key counts. `base_url`: where it is reached from outside."""
-        self._store = store
+        self._store = parts.store
         self._current = current
         self._plans = plans
         self._workflows = workflows
         self._reader = reader
         self._vault = vault
         self._pins = pins
-        self._clock = clock
-        self._ids = ids
-        self._traces = traces
-        self._lane_rules = lane_rules
-        self._remember_s = remember_s
-        self._base_url = base_url
+        self._clock = parts.clock
+        self._ids = parts.ids
+        self._traces = parts.traces
+        self._lane_rules = LaneRules(parts, current)
+        self._remember_s = parts.engine.remember_submissions_s
+        self._base_url = parts.base_url
 
     async def submit(self, submission: Submission) -> SubmittedRun:
         """Accept a run; when this returns it is durable (P1).
@@ -128,15 +118,20 @@ class Runs:
             if not self._lane_rules.is_home(submission.tenant):
                 raise moved_to(HOME_LANE) from None  # which may know more
             raise
-        if submission.trigger:
-            return await self._submit(
-                submission, prepared
-            )  # triggers are at home, and so are their keys
+        if submission.trigger:  # triggers are at home, and so are their keys
+            return await self._submit(submission, prepared)
+        try:
+            return await self._submit_to_lane(submission, prepared)
+        except LanesAdded:
+            return await self._submit_to_lane(submission, prepared)
+
+    async def _submit_to_lane(self, submission: Submission, prepared: PreparedRun) -> SubmittedRun:
+        """Raises: LanesAdded: meanwhile; nothing was done."""
         rules, tenant = self._lane_rules, submission.tenant
         right_lane = partial(rules.right_lane, tenant, prepared.planned.plan, prepared.inputs)
         if submission.rerun_of is not None:
             right_lane = partial(rules.own_lane, tenant)
-        async with rules.settled(
+        async with rules.reserved(
             tenant,
             right_lane,
             submission.idempotency_key,
@@ -146,6 +141,7 @@ class Runs:
             return await self._submit(submission, prepared)
 
     async def _submit(self, submission: Submission, prepared: PreparedRun) -> SubmittedRun:
+        had_several = self._lane_rules.has_several(submission.tenant)
         planned, pinned = prepared.planned, prepared.pinned
         reused = {**submission.kept, **pinned}
         index = planned.plan.index if reused else {}
@@ -160,6 +156,9 @@ class Runs:
         if Feature.SIGNAL_ADDRESS in planned.plan.features:
             signal_key = SignalKey(token_urlsafe(KEY_BYTES), self._base_url)
         trace = self._traces.begin(submission.traceparent)
+        has_several = self._lane_rules.has_several(submission.tenant)
+        if has_several != had_several and not submission.trigger:
+            raise LanesAdded
         made, at = await serving.writer.submit(
             lambda token: SubmitRun(
                 token,

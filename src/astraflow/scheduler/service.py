@@ -16,7 +16,6 @@ from astraflow.scheduler.drafts import Drafts
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.identity import IdentityServices
-from astraflow.scheduler.lane_rules import LaneRules
 from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.master_keys import MasterKeys
 from astraflow.scheduler.messages import RunMessages
@@ -60,7 +59,6 @@ class Scheduler:
         turns: ShardTurns | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
-        remember_s = parts.engine.remember_submissions_s
         plans, table = Plans(store, catalogs), TriggerTable(store, current, clock)
         identity = IdentityServices(parts, current, ApiTokens() if known is None else known)
         self.credentials = identity.credentials
@@ -85,19 +83,7 @@ class Scheduler:
         self.reader = RunReader(store, current, ended, self._feed, clock)
         self.pins = Pins(store, current, plans, self.reader, clock, parts.engine.result_schemas)
         self.runs = Runs(
-            store,
-            current,
-            plans,
-            self.workflows,
-            self.reader,
-            self.secrets,
-            self.pins,
-            clock,
-            ids,
-            parts.traces,
-            LaneRules(parts.lanes, parts.cluster, current, clock, remember_s),
-            remember_s=remember_s,
-            base_url=parts.base_url,
+            parts, current, plans, self.workflows, self.reader, self.secrets, self.pins
         )
         self.messages = RunMessages(current, self.reader, self.secrets)
         self.reruns = Reruns(store, self.runs, self.reader)

@@ -248,6 +248,9 @@ async def open_serving(
     engine = Engine(parts.engine, gateway, ownership, parts.rng, clock.now())
     rows = await store.active_runs()
     workers = await store.workers()
+    await (
+        parts.lanes.refresh()
+    )  # after the claim: an owner knows of every lane that was opened before
     for tenant, lanes in parts.lanes.several().items():
         engine.set_lanes(tenant, lanes, clock.now(), clock.wall_ms())
     for worker in workers:

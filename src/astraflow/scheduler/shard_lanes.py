@@ -18,6 +18,12 @@ class ShardLanes(Protocol):
     def several(self) -> Mapping[str, TenantLanes]:
         """Of the tenants with a lane in the shard, those that have several."""
 
+    def opening(self) -> list[str]:
+        """The tenants whose home is in the shard, and that have lanes which wait to be opened."""
+
+    async def refresh(self) -> None:
+        """Know what the store shows now. Raises: StoreError."""
+
 
 class OnlyLanes:
     """One scheduler for all: each tenant has one lane, which is here."""
@@ -27,6 +33,12 @@ class OnlyLanes:
 
     def several(self) -> Mapping[str, TenantLanes]:
         return {}
+
+    def opening(self) -> list[str]:
+        return []
+
+    async def refresh(self) -> None:
+        pass
 
 
 ONLY_LANES: Final = OnlyLanes()

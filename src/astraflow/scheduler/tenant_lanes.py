@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
-from astraflow.core.contract.tenants import Lane, Lanes
+from astraflow.core.contract.tenants import Lane, LaneList
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.security.policy import SITE_TENANT
 from astraflow.store.store import HOME_SHARD
@@ -25,7 +25,7 @@ class TenantLaneService:
         self._parts = parts
         self._current = current
 
-    async def set(self, tenant: str, count: int, *, by: str) -> Lanes:
+    async def set(self, tenant: str, count: int, *, by: str) -> LaneList:
         """Raises: Conflict: there cannot be so many; StoreError."""
         cluster = self._parts.cluster
         if cluster is None:
@@ -47,18 +47,18 @@ class TenantLaneService:
             )
         return await self.get(tenant)
 
-    async def get(self, tenant: str) -> Lanes:
+    async def get(self, tenant: str) -> LaneList:
         """Raises: StoreError."""
         cluster = self._parts.cluster
         if cluster is None:
             here = self._parts.scheduler_id
             waiting = self._current.engine.ask.waiting(tenant)
             alone = Lane(lane=HOME_LANE, state="open", shard=HOME_SHARD, node=here, waiting=waiting)
-            return Lanes(tenant=tenant, lanes=[alone])
+            return LaneList(tenant=tenant, lanes=[alone])
         owners = {one.shard: one.owner for one in await cluster.shards() if not one.is_free}
         loads: dict[str, int] = {}
         for node in await cluster.nodes():
-            if node.is_live:
+            if node.is_live and node.loads:
                 loads |= msgspec.json.decode(node.loads, type=dict[str, int])
         lanes = await cluster.lanes_of(tenant) or (LaneSeen(HOME_LANE, HOME_SHARD),)
         shown = [
@@ -71,7 +71,7 @@ class TenantLaneService:
             )
             for one in lanes
         ]
-        return Lanes(tenant=tenant, lanes=shown)
+        return LaneList(tenant=tenant, lanes=shown)
 
 
 def _refused(why: str) -> errors.Conflict:

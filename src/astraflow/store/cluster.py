@@ -33,7 +33,7 @@ class StoredCluster:
         self.close = site.close
 
     async def renew_node(
-        self, node_id: str, url: str, *, is_leaving: bool = False, loads: str = "{}"
+        self, node_id: str, url: str, *, is_leaving: bool = False, loads: str = ""
     ) -> None:
         """This process lives. Raises: StoreError."""
         await self._site.change(
@@ -80,13 +80,18 @@ class StoredCluster:
         await self._site.change("note_lanes_change")
 
     async def set_lanes(self, tenant: str, count: int) -> bool:
-        """Let a tenant have so many open lanes; those beyond close. False if there are not enough shards for them."""
+        """Let a tenant have so many lanes; those beyond close. False if there are not enough shards for them."""
         await self._site.change("put_home_lane", tenant=tenant)
         for lane in range(1, count):
             await self._add_lane(tenant, lane)
         await self._site.change("set_lane_states", tenant=tenant, count=count)
         await self._site.change("note_lanes_change")
         return len((await self.lanes())[tenant]) >= count
+
+    async def open_lanes(self, tenant: str) -> None:
+        """The home of the tenant knows of its new lanes: they take runs from now on. Raises: StoreError."""
+        await self._site.change("open_lanes", tenant=tenant)
+        await self._site.change("note_lanes_change")
 
     async def _add_lane(self, tenant: str, lane: int) -> None:
         check_values(tenant)

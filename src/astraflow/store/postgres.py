@@ -26,7 +26,7 @@ from astraflow.store.postgres_connection import (
     read_errors,
     write_errors,
 )
-from astraflow.store.rows import settled
+from astraflow.store.run_rows import settled
 from astraflow.store.statements import Statements, statements_of
 from astraflow.store.store import HOME_SHARD, Claim, Store
 

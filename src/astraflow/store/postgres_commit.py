@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from astraflow.store.rows import Changes, SubmissionRow, submissions_of
+from astraflow.store.rows import Changes, SubmissionRow
+from astraflow.store.run_rows import submissions_of
 from astraflow.store.statements import compiled, conflict_text, load_queries
 from astraflow.store.tables import REMOVED, WRITTEN, Table, keys_to_remove, table_of
 

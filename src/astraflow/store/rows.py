@@ -433,7 +433,7 @@ class AffinityRow(Row, frozen=True, gc=False):
 
 
 class LaneRow(Row, frozen=True, gc=False):
-    """The shard that a lane lives in. One without a row lives in shard 0; one that closes gets no new runs."""
+    """The shard that a lane lives in. One without a row lives in shard 0; only an open one gets new runs."""
 
     table = "lanes"
     primary_key = ("tenant", "lane")
@@ -443,7 +443,7 @@ class LaneRow(Row, frozen=True, gc=False):
     lane: int
     shard: int
     name: str
-    state: Literal["open", "closing"] = "open"
+    state: Literal["opening", "open", "closing"] = "open"
 
 
 class SiteRow(Row, frozen=True, gc=False):
@@ -578,29 +578,3 @@ class Changes(msgspec.Struct):
     audits: list[AuditRow] = []
     sent_audits: list[SentAuditRow] = []
     sent_audits_gone: list[tuple[str]] = []
-
-
-def settled(changes: Changes) -> Changes:
-    """A run that is made and changed at once is made as it ends up: one write of its row and of its indexes."""
-    if not changes.runs or not changes.run_changes:
-        return changes
-    changed = {change.run_id: change for change in changes.run_changes}
-    runs = [_as_changed(run, changed.pop(run.run_id, None)) for run in changes.runs]
-    return msgspec.structs.replace(changes, runs=runs, run_changes=list(changed.values()))
-
-
-def _as_changed(run: RunRow, change: RunChange | None) -> RunRow:
-    if change is None:
-        return run
-    return msgspec.structs.replace(run, **msgspec.structs.asdict(change))
-
-
-def submissions_of(runs: list[RunRow]) -> list[SubmissionRow]:
-    """The idempotency keys of these runs, as rows: a key outlives its run."""
-    return [
-        SubmissionRow(
-            run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at, run.lane
-        )
-        for run in runs
-        if run.idempotency_key is not None
-    ]

@@ -15,7 +15,8 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.content import refused
-from astraflow.store.rows import PlanRow, SubmissionRow, settled, submissions_of
+from astraflow.store.rows import PlanRow, SubmissionRow
+from astraflow.store.run_rows import settled, submissions_of
 from astraflow.store.sqlite_checkpoint import Checkpointer
 from astraflow.store.sqlite_file import store_error
 from astraflow.store.tables import REMOVED, WRITTEN, keys_to_remove

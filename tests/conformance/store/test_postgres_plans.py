@@ -6,7 +6,8 @@ from typing import Any
 
 from astraflow.store.postgres import PostgresStore
 from astraflow.store.postgres_commit import CommitStatements
-from astraflow.store.rows import Changes, settled
+from astraflow.store.rows import Changes
+from astraflow.store.run_rows import settled
 from tests.conformance.store.backends import Desk, PostgresBackend
 from tests.conformance.store.samples import PLAN, change, event, run, segment
 

@@ -17,9 +17,8 @@ from astraflow.store.rows import (
     Row,
     RunChange,
     RunRow,
-    settled,
-    submissions_of,
 )
+from astraflow.store.run_rows import settled, submissions_of
 from astraflow.store.statements import (
     COLUMN_TYPES,
     Dialect,
@@ -117,7 +116,7 @@ def test_what_puts_a_row_takes_its_fields_in_their_order(dialect: Dialect) -> No
         f"UPDATE runs SET status = {mark}2, cancel_requested = {mark}3, started_at = {mark}4, "
         f"finished_at = {mark}5, error = {mark}6 WHERE run_id = {mark}1"
     )
-    assert statements.put[ResourceRow].text.endswith("blob = excluded.blob")
+    assert statements.put[ResourceRow].text.endswith("lane = excluded.lane")
 
 
 def test_the_lists_of_a_commit_are_those_of_changes() -> None:

@@ -6,7 +6,8 @@ Rule 1: lane 0 is the *home* of a tenant. It runs everything that needs one engi
         another lane may not know yet what was published a moment ago.
 Rule 2: a run stays in its lane for life, and so do its re-runs. What it uses by reference decides its lane.
 Rule 3: a request with an idempotency key goes to the lane that the key says, so that whoever repeats it meets the run.
-        Which lane a key belongs to is stored before the run is accepted: the first one counts.
+        Which lane a key belongs to is stored before the run is accepted: the first one counts. A new lane takes runs
+        only when the home has said that it knows of it (`opening`, then `open`): until then the home stores no keys.
 Rule 4: any other run goes to the one with fewer waiting tasks of two lanes that are drawn.
 Rule 5: a lane that closes gets no new runs; it goes on until all of its own have ended.
 """
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 HOME_LANE: Final = 0
 
-LaneState = Literal["open", "closing"]
+LaneState = Literal["opening", "open", "closing"]
 
 
 class LaneSeen(msgspec.Struct, frozen=True):

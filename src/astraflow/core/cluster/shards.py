@@ -39,8 +39,8 @@ class NodeSeen(msgspec.Struct, frozen=True):
     up_s: float
     """Since it started."""
     is_leaving: bool = False
-    loads: str = "{}"
-    """How many tasks wait in the lanes that it serves, by their names, as JSON; of tenants with several lanes."""
+    loads: str = ""
+    """How many tasks wait in each lane of tenants with several, by the names of lanes, as JSON; empty: none."""
 
     @property
     def is_live(self) -> bool:

@@ -129,7 +129,7 @@ class Lane(RestObject, frozen=True, kw_only=True):
     """A lane of a tenant: an engine of its own decides its runs."""
 
     lane: Annotated[Count, doc("Its number. Lane 0 is the home of the tenant.")]
-    state: Annotated[Literal["open", "closing"], doc("One that closes gets no new runs.")]
+    state: Annotated[Literal["opening", "open", "closing"], doc("Only an open one gets new runs.")]
     shard: Annotated[Count, doc("Where it is stored.")]
     node: Annotated[str | None, doc("The scheduler that serves it; null: none does now.")]
     waiting: Annotated[
@@ -137,7 +137,7 @@ class Lane(RestObject, frozen=True, kw_only=True):
     ]
 
 
-class Lanes(RestObject, frozen=True, kw_only=True):
+class LaneList(RestObject, frozen=True, kw_only=True):
     """The lanes of a tenant."""
 
     tenant: Annotated[str, doc("Its name.")]
@@ -150,3 +150,5 @@ class LanesRequest(RequestBody, frozen=True, kw_only=True):
     count: Annotated[
         int, doc("Lanes that take new runs. Others that are there close.", ge=1, le=64)
     ]
+
+    EXAMPLE: ClassVar[JsonObject] = {"count": 4}

@@ -11,8 +11,7 @@ Rule 2: nothing costs anything per waiting task. Tenants, runs, the demands of a
         heaps in heaps (`ranking`); what sleeps is taken out when it is met (*hidden*). What is woken is not put
         back as a whole: the hidden one that is first is shown, and guards the others. It gives way when its run
         is served past them, or when it leaves.
-Rule 3: a task stands in the queue at most once. Queueing it again replaces its entry, and one that was
-        replaced is dropped when it is met.
+Rule 3: a task stands in the queue at most once. Queueing it again replaces its entry; the old one is dropped later.
 Rule 4: a task with a delay is in no demand before its time.
 Rule 5: tasks in a row that are queued together are a *block*: only the first has an entry, and leaves it to the next.
         A million tasks may wait; few are ever looked at before they are first.
@@ -35,8 +34,7 @@ from astraflow.core.dispatch.ranking import Rank, RankNode
 from astraflow.core.ids import RunId
 from astraflow.core.workflow.plan import AffinityHint
 
-LEVELS: Final = ("tenant", "run", "share", "line")
-"""What is listed in what."""
+LEVELS: Final = ("tenant", "run", "share", "line")  # what is listed in what
 
 
 class ReadyQueue:
@@ -56,8 +54,7 @@ class ReadyQueue:
         self._sticky: dict[tuple[str, str], dict[tuple[RunId, int], None]] = {}
         self._next_ticket = 0
         self._now_tenant = 0.0
-        self.looks = 0
-        """How often a rank was looked at: what the queue's work is made of."""
+        self.looks = 0  # how often a rank was looked at: what the queue's work is made of
 
     def __len__(self) -> int:
         return self._count + self._blocks.tasks
@@ -311,7 +308,7 @@ class ReadyQueue:
 
     def waiting_of(self, tenant: str) -> tuple[int, int]:
         """How many tasks of a tenant wait, and of how many runs."""
-        return (flow := self._tenant(tenant)).waiting, flow.runs
+        return (0, 0) if (flow := self._tenants.get(tenant)) is None else (flow.waiting, flow.runs)
 
     def sleeping_demands(self) -> list[Demand]:
         """The demands that have no place."""
@@ -569,10 +566,9 @@ class ReadyQueue:
             del self._pools[pool.demand].locks[pool.lock]
 
     def _tenant(self, name: str) -> TenantFlow:
-        tenant = self._tenants.get(name)
-        if tenant is None:
-            tenant = self._tenants[name] = TenantFlow(name)
-        return tenant
+        if name not in self._tenants:
+            self._tenants[name] = TenantFlow(name)
+        return self._tenants[name]
 
     def check(self) -> None:
         """Assert that counts and indexes agree."""
@@ -592,8 +588,7 @@ class ReadyQueue:
             assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
         assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
         assert sum(one.runs for one in self._tenants.values()) == len(self._runs)
-        assert all(self._asleep.values()), "an empty list of sleepers was kept"
-        assert all(self._entries.values()), "a run without entries was kept"
+        assert all(self._asleep.values()) and all(self._entries.values()), "an empty list was kept"
         assert self._count == sum(map(len, self._entries.values()))
         self._blocks.check()
         entries = (entry for of_run in self._entries.values() for entry in of_run.values())

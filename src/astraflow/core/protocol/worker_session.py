@@ -255,9 +255,8 @@ class WorkerSession:
         return frame.id
 
     def give_slots(self, slots: int, now: float) -> str | None:
-        """Tell the scheduler how many slots are for this lane. Returns the frame's id; `SlotsAnswered` says that the
-        scheduler counts so. Without a link nothing is sent, and nothing is answered: after `SessionReady` it is to be
-        told again."""
+        """Tell the scheduler how many slots are for this lane. Returns the frame's id; `SlotsAnswered` says that it
+        counts so. Without a link nothing is sent: after `SessionReady` it is to be told again."""
         self._now = now
         if self._connection.state not in OPEN:
             return None
@@ -563,14 +562,10 @@ class WorkerSession:
 
     def _handshake(self) -> control.Handshake:
         who, proof = self._identity, self._credential
-        return control.Handshake(
-            limits.PROTOCOLS_SUPPORTED[-1],
-            control.Auth(proof.mode, proof.token, proof.fingerprint),
-            control.HandshakeWorker(
-                who.worker_id, who.incarnation, who.name, who.version, who.hostname
-            ),
-            who.lane,
-        )
+        auth = control.Auth(proof.mode, proof.token, proof.fingerprint)
+        named = (who.worker_id, who.incarnation, who.name, who.version, who.hostname)
+        worker = control.HandshakeWorker(*named)
+        return control.Handshake(limits.PROTOCOLS_SUPPORTED[-1], auth, worker, who.lane)
 
     def _ask_heartbeat(self) -> None:
         self._heartbeats.due_at = None
@@ -581,12 +576,7 @@ class WorkerSession:
         self._lose_connection(now)
 
     def _lose_connection(
-        self,
-        now: float,
-        *,
-        at_once: bool = False,
-        retry_after_s: float = 0.0,
-        denied: bool = False,
+        self, now: float, *, at_once: bool = False, retry_after_s: float = 0.0, denied: bool = False
     ) -> None:
         self._connection.lost()
         self._heartbeats.stop()

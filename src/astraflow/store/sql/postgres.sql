@@ -106,8 +106,8 @@ DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make
 
 -- name: assign_lane
 -- A lane stays where it is. A new one goes to the shard with the fewest that has no other lane of the tenant.
-INSERT INTO lanes (tenant, lane, shard, name)
-SELECT :tenant, :lane, s.shard, :name FROM shards AS s
+INSERT INTO lanes (tenant, lane, shard, name, state)
+SELECT :tenant, :lane, s.shard, :name, CASE WHEN :lane = 0 THEN 'open' ELSE 'opening' END FROM shards AS s
 WHERE NOT EXISTS (SELECT 1 FROM lanes AS l WHERE l.tenant = :tenant AND l.shard = s.shard)
 ORDER BY (SELECT count(*) FROM lanes AS l WHERE l.shard = s.shard), s.shard = 0, s.shard LIMIT 1
 ON CONFLICT (tenant, lane) DO NOTHING
@@ -117,7 +117,11 @@ ON CONFLICT (tenant, lane) DO NOTHING
 INSERT INTO lanes (tenant, lane, shard, name) VALUES (:tenant, 0, 0, :tenant) ON CONFLICT DO NOTHING
 
 -- name: set_lane_states
-UPDATE lanes SET state = CASE WHEN lane < :count THEN 'open' ELSE 'closing' END WHERE tenant = :tenant
+UPDATE lanes SET state = CASE WHEN lane >= :count THEN 'closing' WHEN state = 'closing' THEN 'opening' ELSE state END
+WHERE tenant = :tenant
+
+-- name: open_lanes
+UPDATE lanes SET state = 'open' WHERE tenant = :tenant AND state = 'opening'
 
 -- name: note_lanes_change
 -- Another value each time: whoever has seen the last one reads the lanes again.
@@ -141,7 +145,12 @@ SELECT lane, fingerprint FROM made
 UNION ALL SELECT lane, fingerprint FROM lane_keys WHERE tenant = :tenant AND key = :key LIMIT 1
 
 -- name: find_lane_key
+-- A key that was used when the tenant had one lane has its run only.
 SELECT lane, fingerprint FROM lane_keys WHERE tenant = :tenant AND key = :key AND created_at >= :cutoff
+UNION ALL
+SELECT lane, coalesce(fingerprint, '') FROM submissions
+WHERE tenant = :tenant AND key = :key AND created_at >= :cutoff
+LIMIT 1
 
 -- name: move_lane_key
 UPDATE lane_keys SET lane = :to WHERE tenant = :tenant AND key = :key AND lane = :lane
