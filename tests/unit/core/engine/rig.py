@@ -256,11 +256,15 @@ class RawWorker:
         tenant: str = TENANT,
         incarnation: int = 1,
         inflight: tuple[AttemptRef, ...] = (),
+        lane: int = 0,
+        given: int | None = None,
         **offer: Any,
     ) -> None:
+        """`given`: the slots that it gives the lane."""
         self.rig = rig
         self.worker_id = worker_id
         self.tenant = tenant
+        self._given = given
         self.inbox: list[Envelope] = []
         self.taken: int | None = None  # what it says it has taken
         self._next_seq = 0
@@ -270,7 +274,8 @@ class RawWorker:
         rig.conns[self.conn] = self
         rig.engine.opened(self.conn, rig.now)
         about = control.HandshakeWorker(worker_id, incarnation, worker_id, "0.1", "box")
-        self.send(control.HANDSHAKE, control.Handshake(2, control.Auth("token", "good"), about))
+        proof = control.Auth("token", "good")
+        self.send(control.HANDSHAKE, control.Handshake(2, proof, about, lane))
         self.register(*inflight, **offer)
 
     def send(
@@ -287,10 +292,10 @@ class RawWorker:
 
     def register(self, *inflight: AttemptRef, **offer: Any) -> None:
         made = _offer(offer.pop("slots", 4), **offer)
-        self.send(
-            control.REGISTER,
-            control.Register(made.capabilities, (), made.packages, made.labels, tuple(inflight)),
+        register = control.Register(
+            made.capabilities, (), made.packages, made.labels, tuple(inflight), (), self._given
         )
+        self.send(control.REGISTER, register)
 
     def heartbeat(
         self,
