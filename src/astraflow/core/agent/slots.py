@@ -44,6 +44,7 @@ class _Lane:
         "is_awaited",
         "is_ending",
         "is_open",
+        "known",
         "number",
         "runs",
         "tasks",
@@ -57,7 +58,8 @@ class _Lane:
         self.first_share = first_share  # what it gets of idle slots without hunger
         self.goal = 0
         self.told = 0
-        self.counted = 0  # the most that its scheduler may count with
+        self.known = 0  # what its scheduler last said that it counts with
+        self.counted = 0  # the most that it may count with
         self.held = 0
         self.tasks: int | None = None  # that wait and were not given a slot; None: no hunger
         self.runs = 1
@@ -93,7 +95,7 @@ class Slots:
     def __init__(self, max_parallel: int) -> None:
         self.max_parallel = max_parallel
         home = _Lane(HOME, max_parallel)
-        home.goal = home.told = home.counted = max_parallel
+        home.goal = home.told = home.known = home.counted = max_parallel
         home.is_open = home.has_session = True
         self._lanes: dict[int, _Lane] = {HOME: home}
         self._changes: list[SlotsChange] = []
@@ -128,7 +130,8 @@ class Slots:
             entry.is_open = entry.is_awaited = True
             entry.told = entry.counted = 0
             self._settle()
-            entry.told = entry.counted = max(0, min(entry.goal, entry.reach + self._spare()))
+            entry.told = max(0, min(entry.goal, entry.reach + self._spare()))
+            entry.counted = entry.known = entry.told
         return entry.told
 
     def opened(self, lane: int, is_resumed: bool) -> None:
@@ -159,7 +162,9 @@ class Slots:
             return
         if tasks and entry.tasks is None and not entry.goal:
             self._begin_to_wait(entry)
-        entry.tasks, entry.runs = tasks or None, max(1, runs)
+        on_the_way = max(0, entry.goal - entry.known)
+        entry.tasks = max(0, tasks - on_the_way) if tasks else None
+        entry.runs = max(1, runs)
         if tasks and entry.told and not entry.held:
             entry.unused_words += 1
             entry.has_used = entry.has_used or entry.unused_words > 1
@@ -177,7 +182,7 @@ class Slots:
         """The scheduler of the lane counts with what it was told."""
         entry = self._lanes[lane]
         entry.is_awaited = False
-        entry.counted = entry.told
+        entry.counted = entry.known = entry.told
         self._settle()
 
     # -- outputs ----------------------------------------------------------------------------
@@ -241,9 +246,7 @@ class Slots:
     def _go_round(self) -> bool:
         """Rule 6."""
         waiting = [one for one in self._takers() if one.wants and not one.goal]
-        givers = [
-            one for one in self._takers() if one.is_hungry and one.goal == 1 and one.has_used
-        ]
+        givers = [one for one in self._takers() if one.is_hungry and one.goal == 1 and one.has_used]
         if not waiting or not givers:
             return False
         taker = min(waiting, key=lambda one: one.waits_since)
@@ -258,9 +261,7 @@ class Slots:
                 taker.first_share = min(taker.first_share, 1)
                 continue
             givers = [
-                one
-                for one in self._lanes.values()
-                if one.idle > 0 and one.goal > taker.first_share
+                one for one in self._lanes.values() if one.idle > 0 and one.goal > taker.first_share
             ]
             if givers:
                 self._move(max(givers, key=lambda one: one.idle), taker)
@@ -293,14 +294,14 @@ class Slots:
 
     def _tell(self) -> None:
         for one in self._lanes.values():
-            if not one.is_open:
-                self._give_up(one)
-            elif not one.is_awaited and (slots := self._possible(one)) != one.told:
+            self._give_up(one)
+        for one in self._lanes.values():
+            if one.is_open and not one.is_awaited and (slots := self._possible(one)) != one.told:
                 self._change(one, slots)
 
     def _give_up(self, lane: _Lane) -> None:
         """Rule 7."""
-        if lane.has_session and lane.goal < lane.counted:
+        if not lane.is_open and lane.has_session and lane.goal < lane.counted:
             lane.has_session = False
             lane.told = lane.counted = 0
             self._given_up.append(lane.number)
