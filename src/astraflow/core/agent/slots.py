@@ -1,6 +1,6 @@
 """Slots: how a worker divides what it may run at once among the lanes of its tenant (PROTOCOL §11).
 
-Rule 1: a lane *reaches* as many slots as its scheduler may count with, or as attempts are held for it if those are more.
+Rule 1: a lane *reaches* as many slots as its scheduler may count with, or as attempts are held for it if they are more.
         All lanes together never reach more than `max_parallel`. What one lane is to give up is lowered at once, and
         counts for it until the scheduler has answered and the attempts have ended; only then another lane is raised.
 Rule 2: of each lane one change at a time is under way. What is wanted meanwhile (`goal`) is told after its answer.
@@ -19,9 +19,9 @@ Rule 7: a lane without a connection keeps its slots until a hungry lane wants th
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-HOME: Final = 0
+from astraflow.core.protocol.control import HOME_LANE
 
 
 class SlotsChange(NamedTuple):
@@ -94,10 +94,10 @@ class Slots:
 
     def __init__(self, max_parallel: int) -> None:
         self.max_parallel = max_parallel
-        home = _Lane(HOME, max_parallel)
+        home = _Lane(HOME_LANE, max_parallel)
         home.goal = home.told = home.known = home.counted = max_parallel
         home.is_open = home.has_session = True
-        self._lanes: dict[int, _Lane] = {HOME: home}
+        self._lanes: dict[int, _Lane] = {HOME_LANE: home}
         self._changes: list[SlotsChange] = []
         self._given_up: list[int] = []
         self._turns = 0  # counts those who begin to wait

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astraflow.core.agent.slots import HOME, Slots
+from astraflow.core.agent.slots import Slots
+from astraflow.core.protocol.control import HOME_LANE as HOME
 
 
 def told(slots: Slots) -> dict[int, int]:
