@@ -41,7 +41,7 @@ class Pool:
 
 def test_attempts_and_hosts_are_shown() -> None:
     attempts, metrics = HeldAttempts(4), WorkerMetrics()
-    watch_attempts(metrics, attempts, Pool())  # type: ignore[arg-type]
+    watch_attempts(metrics, lambda: len(attempts.working()), Pool())  # type: ignore[arg-type]
     attempts.offer(DISPATCH, 0.0, 0.0)
     assert metrics.inflight.value() == 1
     assert metrics.hosts.value() == 3

@@ -11,22 +11,39 @@ Origin = Callable[[], str]
 """Where the scheduler answers HTTP that the worker is connected to now."""
 
 
+def _none() -> tuple[str, ...]:
+    """There are no others."""
+    return ()
+
+
 class Schedulers:
     """The addresses that a worker may connect to. Another is tried first after each that failed or was lost."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
-        assert urls, "a worker has a scheduler"
+    def __init__(self, urls: Sequence[str], others: Callable[[], tuple[str, ...]] = _none) -> None:
+        """`others` are tried after these: any scheduler knows where a lane is served."""
+        assert urls or others(), "a worker has a scheduler"
         self._urls = tuple(urls)
+        self._others = others
         self._first = 0
-        self._connected = self._urls[0]
+        self._connected = self.in_turn()[0]
 
     @property
     def has_several(self) -> bool:
-        return len(self._urls) > 1
+        return len(self.in_turn()) > 1
+
+    def replace(self, urls: Sequence[str]) -> None:
+        """They are elsewhere from now on."""
+        if self._urls != tuple(urls):
+            self._urls, self._first = tuple(urls), 0
 
     def in_turn(self) -> tuple[str, ...]:
         """All of them, in the order in which they are to be tried."""
-        return self._urls[self._first :] + self._urls[: self._first]
+        turned = self._urls[self._first :] + self._urls[: self._first]
+        return tuple(dict.fromkeys((*turned, *self._others())))
+
+    def known(self) -> tuple[str, ...]:
+        """The one that the worker has reached last, and all others."""
+        return tuple(dict.fromkeys((self._connected, *self.in_turn())))
 
     def connected(self, url: str) -> None:
         """It may be one that is not in the list: where a scheduler has sent us."""

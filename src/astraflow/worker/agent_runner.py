@@ -21,6 +21,7 @@ from astraflow.core.agent.actions import (
     HandUp,
     InterruptAttempt,
     KillAttempt,
+    LaneWord,
     StartAttempt,
 )
 from astraflow.core.agent.agent import Agent
@@ -34,8 +35,10 @@ from astraflow.core.protocol.worker_events import (
     Connect,
     Credential,
     Disconnect,
+    DrainAsked,
     HungerTold,
     LanesTold,
+    SessionReady,
     SessionRefused,
     SlotsAnswered,
 )
@@ -94,8 +97,18 @@ class Hosts(Protocol):
     def refence(self, fences: Mapping[tuple[str, int], float]) -> None: ...
 
 
+class LaneWatcher(Protocol):
+    """Who divides a worker among its lanes."""
+
+    def told(self, word: LaneWord) -> None:
+        """The session says something that may concern other lanes."""
+
+    def flushed(self) -> None:
+        """What this session wanted in this turn of the loop is done."""
+
+
 class AgentRunner:
-    """One worker's session with its scheduler, over any number of connections."""
+    """A worker's session with one lane of its tenant, over any number of connections."""
 
     def __init__(
         self,
@@ -105,6 +118,7 @@ class AgentRunner:
         clock: Clock,
     ) -> None:
         self.agent = agent
+        self.watcher: LaneWatcher | None = None
         self._schedulers = schedulers
         self._connect = connect
         self._clock = clock
@@ -150,6 +164,16 @@ class AgentRunner:
         """End now, whatever is held."""
         if not self._over.done():
             self._over.set_result(Exit(code, reason))
+
+    def give_slots(self, slots: int) -> None:
+        """Tell the lane how many of the worker's slots are for it."""
+        self.agent.give_slots(slots, self._clock.now())
+        self._wake()
+
+    def give_up_session(self) -> None:
+        """Go on with a new session."""
+        self.agent.give_up_session(self._clock.now())
+        self._wake()
 
     def present(self, token: str) -> None:
         """Use another token from now on."""
@@ -246,6 +270,8 @@ class AgentRunner:
         if agent.attempts.renewals != self._renewals:
             self._refence()
         self._timer.set(agent.deadline())
+        if self.watcher is not None:
+            self.watcher.flushed()
 
     def _send(self) -> None:
         """As much as the socket has room for; what a connection left over is in the window of its session."""
@@ -286,6 +312,7 @@ class AgentRunner:
                 hosts.answer(response)
             case Connect(at, location):
                 assert self._group is not None
+                self._say(action)
                 self._openings += 1
                 self._group.create_task(self._open(self._openings, at, location))
             case Disconnect(code):
@@ -293,8 +320,8 @@ class AgentRunner:
             case HandUp(envelope):
                 assert self._receive is not None
                 self._receive(envelope)
-            case LanesTold() | HungerTold() | SlotsAnswered():
-                pass
+            case SessionReady() | DrainAsked() | LanesTold() | HungerTold() | SlotsAnswered():
+                self._say(action)
             case SessionRefused(code, reason, again_at):
                 _warn(code, reason, again_at - self._clock.now())
             case Exit():
@@ -303,6 +330,10 @@ class AgentRunner:
                     self._over.set_result(action)
             case _:
                 assert_never(action)
+
+    def _say(self, word: LaneWord) -> None:
+        if self.watcher is not None:
+            self.watcher.told(word)
 
     async def _open(self, number: int, at: float, location: str | None) -> None:
         """Open the connection that was asked for last; one that was asked for before it is not wanted any more."""

@@ -16,8 +16,8 @@ from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.core.trace_context import TraceContext, parse_traceparent
 from astraflow.observe.spans import FinishedSpan, SpanExport
-from astraflow.worker.agent_runner import Hosts
 from astraflow.worker.hosts import HostEvents
+from astraflow.worker.lane_hosts import PoolOfHosts
 
 _Key = tuple[str, int]
 
@@ -85,15 +85,15 @@ class ExecutionTraces:
 class TracedHosts:
     """Wraps the hosts: an attempt that is started begins an execution."""
 
-    def __init__(self, hosts: Hosts, traces: ExecutionTraces) -> None:
+    def __init__(self, hosts: PoolOfHosts, traces: ExecutionTraces) -> None:
         self._hosts = hosts
         self._traces = traces
         self.cancel = hosts.cancel
         self.kill = hosts.kill
         self.answer = hosts.answer
 
-    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
-        self._hosts.start(self._traces.begin(dispatch), fence_at)
+    def start(self, dispatch: business.Dispatch, fence_at: float, lane: int = 0) -> None:
+        self._hosts.start(self._traces.begin(dispatch), fence_at, lane)
 
     def refence(self, fences: Mapping[tuple[str, int], float]) -> None:
         self._hosts.refence(fences)

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from astraflow.core import errors
-from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import control, limits
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.worker.hosts import HostPool
@@ -22,9 +21,9 @@ MAX_HEAD_BYTES: Final = 8 * 1024
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def watch_attempts(metrics: WorkerMetrics, attempts: HeldAttempts, pool: HostPool) -> None:
+def watch_attempts(metrics: WorkerMetrics, working: Callable[[], int], pool: HostPool) -> None:
     """Show how many attempts are held, and how many hosts there are."""
-    metrics.inflight.follow(lambda: {(): float(len(attempts.working()))})
+    metrics.inflight.follow(lambda: {(): float(working())})
     metrics.hosts.follow(lambda: {(): float(pool.stats().hosts)})
 
 

@@ -36,13 +36,15 @@ from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
-from astraflow.worker.agent_runner import AgentRunner, Hosts
+from astraflow.worker.agent_runner import AgentRunner
 from astraflow.worker.capacity import capacity_of
 from astraflow.worker.execution_traces import ExecutionTraces, TracedEvents, TracedHosts
 from astraflow.worker.hosts import HostEvents, HostPool, PoolSettings, core_package, kill_orphans
 from astraflow.worker.hosts.procfs import machine_memory
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
+from astraflow.worker.lane_hosts import PoolOfHosts
+from astraflow.worker.lanes import WorkerLanes
 from astraflow.worker.machine import Machine
 from astraflow.worker.metrics import count_heartbeat, serve_metrics, watch_attempts, watch_resources
 from astraflow.worker.packages import InstallSettings, PackageInstaller, PackageInventory
@@ -73,7 +75,7 @@ class Surroundings(NamedTuple):
     """What a worker runs in: how it reaches its scheduler, and who ends it."""
 
     connect: Callable[[WorkerTls], OpenSocket]
-    control: Callable[[AgentRunner], AbstractContextManager[None]]
+    control: Callable[[WorkerLanes], AbstractContextManager[None]]
     renews_token: bool = True
     transport: httpx.AsyncBaseTransport | None = None
     """What files are sent and fetched with in place of connections."""
@@ -93,7 +95,7 @@ async def run_attached_worker(
     """
     surroundings = Surroundings(
         lambda tls: connect,
-        lambda runner: _stopping(runner, stop),
+        lambda lanes: _stopping(lanes, stop),
         renews_token=False,
         transport=transport,
     )
@@ -116,9 +118,9 @@ async def run_worker(
     manager = ServiceManager.take_from(os.environ)
 
     @contextmanager
-    def control(runner: AgentRunner) -> Iterator[None]:
+    def control(lanes: WorkerLanes) -> Iterator[None]:
         drain_s = float(settings.drain_timeout_seconds)
-        with _signals(runner, drain_s, manager), _parent(runner, parent):
+        with _signals(lanes, drain_s, manager), _parent(lanes, parent):
             yield
 
     surroundings = Surroundings(
@@ -175,14 +177,31 @@ async def _work(
     metrics = WorkerMetrics()
     core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
     inventory = PackageInventory(folder.path, core, settings.host_max_mem_bytes)
-    attempts = HeldAttempts(settings.concurrency_max_parallel)
     given = None if settings.auth_token is None else settings.auth_token.reveal()
     token = WorkerToken(folder.path, given)
-    session = _session(settings, folder, token, tls, Ulids(clock))
-    agent = _agent(settings, session, Machine(folder.path), inventory, attempts, resources, metrics)
-    runner = AgentRunner(agent, schedulers, surroundings.connect(tls), clock)
+    offer = _offer(settings, inventory)
+    machine, ids, connect = Machine(folder.path), Ulids(clock), surroundings.connect(tls)
+
+    def measure() -> control.HeartbeatMetrics:
+        told = machine.metrics(lanes.working, resources.metrics())
+        count_heartbeat(metrics, told)
+        return told
+
+    def open_lane(
+        lane: int, schedulers: Schedulers, slots: Callable[[], int | None]
+    ) -> AgentRunner:
+        agent = Agent(
+            _session(settings, folder, token, tls, ids, lane),
+            HeldAttempts(settings.concurrency_max_parallel),
+            lambda: msgspec.structs.replace(offer(), slots=slots()),
+            measure,
+            lambda: control.HeartbeatPackages(inventory.digest()),
+        )
+        return AgentRunner(agent, schedulers, connect, clock)
+
+    lanes = WorkerLanes(schedulers, settings.concurrency_max_parallel, open_lane)
     renewal = (
-        TokenRenewal(token, schedulers.origin, runner.present, tls.downloads)
+        TokenRenewal(token, schedulers.origin, lanes.present, tls.downloads)
         if surroundings.renews_token
         else None
     )
@@ -190,7 +209,7 @@ async def _work(
     packages_woken = asyncio.Event()
     spans = open_span_export("astraflow-worker", folder.instance_id, settings.otlp_endpoint)
     traces = None if spans is None else ExecutionTraces(spans, clock, folder.instance_id)
-    events: HostEvents = runner if traces is None else TracedEvents(runner, traces)
+    events: HostEvents = lanes if traces is None else TracedEvents(lanes, traces)
     pool = HostPool(
         folder=folder.path,
         clock=clock,
@@ -208,22 +227,22 @@ async def _work(
         clock=clock,
         settings=InstallSettings.of(settings, schedulers.origin, tls.downloads),
         hosts=pool_settings,
-        tell=runner.tell,
-        offer_changed=runner.offer_changed,
+        tell=lanes.tell,
+        offer_changed=lanes.offer_changed,
         woken=packages_woken,
         reached=reached_from(os.environ),
     )
-    hosts: Hosts = pool if traces is None else TracedHosts(pool, traces)
-    fetcher = resources.fetcher(hosts, runner)
-    watch_attempts(metrics, attempts, pool)
+    hosts: PoolOfHosts = pool if traces is None else TracedHosts(pool, traces)
+    fetcher = resources.fetcher(hosts, lanes)
+    watch_attempts(metrics, lambda: lanes.working, pool)
     watch_resources(metrics, resources.metrics)
     try:
         async with (
             serve_metrics(metrics, settings.metrics_host, settings.metrics_port),
-            reporting(surroundings.manager, lambda: _status(attempts)),
+            reporting(surroundings.manager, lambda: _status(lanes)),
         ):
-            with surroundings.control(runner):
-                ended = await _keep(runner, fetcher, installer, resources, renewal)
+            with surroundings.control(lanes):
+                ended = await _keep(lanes, fetcher, installer, resources, renewal)
     finally:
         await pool.close()
         if spans is not None:
@@ -231,10 +250,10 @@ async def _work(
     return ended.code
 
 
-def _status(attempts: HeldAttempts) -> str:
+def _status(lanes: WorkerLanes) -> str:
     """What it does, for people."""
-    count = len(attempts.working())
-    doing = "draining" if attempts.is_draining else "working"
+    count = lanes.working
+    doing = "draining" if lanes.is_draining else "working"
     return f"{doing}: {count} attempt{'' if count == 1 else 's'}"
 
 
@@ -263,52 +282,50 @@ def _with_memory_limit(settings: WorkerSettings) -> WorkerSettings:
 
 
 async def _keep(
-    runner: AgentRunner,
+    lanes: WorkerLanes,
     hosts: CopyFetcher,
     installer: PackageInstaller,
     resources: ResourceService,
     renewal: TokenRenewal | None = None,
 ) -> Exit:
-    """Keep the session, install and fetch what is needed meanwhile, and clean up."""
-    receivers: dict[type[Any], Callable[[Any], None]] = {
+    """Keep the sessions, install and fetch what is needed meanwhile, and clean up."""
+    from_home: dict[type[Any], Callable[[Any], None]] = {
         business.PkgInstall: installer.install,
         business.PkgUninstall: installer.uninstall,
+    }
+    from_any: dict[type[Any], Callable[[Any, int], None]] = {
         business.ResourceCleanup: resources.on_cleanup,
         business.ResourceTouch: resources.on_touch,
         business.ResourceExport: resources.on_export,
     }
 
-    def receive(envelope: Envelope) -> None:
-        take = receivers.get(type(envelope.payload))
-        if take is None:
-            extra = {"type": envelope.type, "id": envelope.id}
-            _log.warning("no receiver for frame type %s", envelope.type, extra=extra)
+    def receive(envelope: Envelope, lane: int) -> None:
+        payload = envelope.payload
+        if (take := from_any.get(type(payload))) is not None:
+            take(payload, lane)
+        elif lane == control.HOME_LANE and (order := from_home.get(type(payload))) is not None:
+            order(payload)
         else:
-            take(envelope.payload)
+            extra = {"type": envelope.type, "id": envelope.id}
+            text = "no receiver for frame type %s of lane %d"
+            _log.warning(text, envelope.type, lane, extra=extra)
 
     async with asyncio.TaskGroup() as group:
         beside = [
             group.create_task(installer.run()),
-            group.create_task(resources.run(runner.tell)),
+            group.create_task(resources.run(lanes.tell)),
             group.create_task(hosts.run()),
         ]
         if renewal is not None:
             beside.append(group.create_task(renewal.run()))
-        ended = await runner.run(hosts, receive)
+        ended = await lanes.run(hosts, receive)
         for one in beside:
             one.cancel()
     return ended
 
 
-def _agent(
-    settings: WorkerSettings,
-    session: WorkerSession,
-    machine: Machine,
-    inventory: PackageInventory,
-    attempts: HeldAttempts,
-    resources: ResourceService,
-    metrics: WorkerMetrics,
-) -> Agent:
+def _offer(settings: WorkerSettings, inventory: PackageInventory) -> Callable[[], RegisterOffer]:
+    """What makes what a register says, but for the slots."""
     any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
     capabilities = control.Capabilities(
         control.Concurrency(settings.concurrency_max_parallel),
@@ -320,18 +337,7 @@ def _agent(
     def offer() -> RegisterOffer:
         return RegisterOffer(capabilities, packages=inventory.registered(), labels=settings.labels)
 
-    def measure() -> control.HeartbeatMetrics:
-        told = machine.metrics(len(attempts.working()), resources.metrics())
-        count_heartbeat(metrics, told)
-        return told
-
-    return Agent(
-        session,
-        attempts,
-        offer,
-        measure,
-        lambda: control.HeartbeatPackages(inventory.digest()),
-    )
+    return offer
 
 
 def _session(
@@ -340,6 +346,7 @@ def _session(
     token: WorkerToken,
     tls: WorkerTls,
     ids: Ulids,
+    lane: int,
 ) -> WorkerSession:
     if not token.text and tls.certificate is None:
         raise errors.Refused(
@@ -358,6 +365,7 @@ def _session(
         settings.name or hostname,
         __version__,
         hostname,
+        lane,
     )
     return WorkerSession(
         identity,
@@ -369,20 +377,20 @@ def _session(
 
 
 @contextmanager
-def _signals(runner: AgentRunner, drain_s: float, manager: ServiceManager) -> Iterator[None]:
+def _signals(lanes: WorkerLanes, drain_s: float, manager: ServiceManager) -> Iterator[None]:
     """Drain on the first SIGTERM or SIGINT of this process, and end on the second."""
     loop = asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
 
     def on_signal() -> None:
         if timers:
-            runner.end(1, "second signal")
+            lanes.end(1, "second signal")
             return
         _log.info("draining, timeout %g s", drain_s)
         manager.stopping()
-        runner.drain(drain_s)
+        lanes.drain(drain_s)
         overrun = drain_s + DRAIN_OVERRUN_S
-        timers.append(loop.call_later(overrun, runner.end, 1, "drain timeout"))
+        timers.append(loop.call_later(overrun, lanes.end, 1, "drain timeout"))
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
@@ -396,12 +404,12 @@ def _signals(runner: AgentRunner, drain_s: float, manager: ServiceManager) -> It
 
 
 @contextmanager
-def _stopping(runner: AgentRunner, stop: asyncio.Event) -> Iterator[None]:
+def _stopping(lanes: WorkerLanes, stop: asyncio.Event) -> Iterator[None]:
     """End when the event is set."""
 
     async def wait() -> None:
         await stop.wait()
-        runner.end(0, "stopped")
+        lanes.end(0, "stopped")
 
     waiting = asyncio.create_task(wait())
     try:
@@ -411,7 +419,7 @@ def _stopping(runner: AgentRunner, stop: asyncio.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _parent(runner: AgentRunner, pipe: int | None) -> Iterator[None]:
+def _parent(lanes: WorkerLanes, pipe: int | None) -> Iterator[None]:
     """End when the process that started this one, and holds the other end of the pipe, has exited."""
     if pipe is None:
         yield
@@ -421,7 +429,7 @@ def _parent(runner: AgentRunner, pipe: int | None) -> Iterator[None]:
     def on_readable() -> None:
         if not os.read(pipe, 4096):
             loop.remove_reader(pipe)
-            runner.end(1, "the parent process has exited")
+            lanes.end(1, "the parent process has exited")
 
     loop.add_reader(pipe, on_readable)
     try:

@@ -24,6 +24,7 @@ from astraflow.worker.addresses import Schedulers
 from astraflow.worker.agent_runner import AgentRunner
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.hosts.scratch import Scratch
+from astraflow.worker.lanes import WorkerLanes
 from astraflow.worker.packages import InstallSettings, PackageInstaller, PackageInventory
 from astraflow.worker.packages.index import FOLDER, RECORD, STAGING
 from astraflow.worker.process import _keep
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astraflow.core.protocol.wire import Wire
-    from astraflow.worker.agent_runner import Hosts
     from astraflow.worker.hosts import frames
+    from astraflow.worker.lane_hosts import PoolOfHosts
     from astraflow.worker.resources.resource import LocalResource
     from tests.sim.shells.config import Config
     from tests.sim.shells.host_process import HostProgram
@@ -112,9 +113,12 @@ class Boot:
             lambda url, listener: site.network.connect(worker.name, listener),
             site.clock,
         )
+        self.lanes = WorkerLanes(
+            schedulers, self.config.slots, lambda lane, schedulers, slots: self.runner
+        )
         self.pool = self._pool(site)
         self.installer = self._installer(site, schedulers)
-        self.fetcher = self.resources.fetcher(self.pool, self.runner)
+        self.fetcher = self.resources.fetcher(self.pool, self.lanes)
 
     def _agent(self, site: Site) -> Any:
         config, worker = self.config, self.worker
@@ -146,7 +150,7 @@ class Boot:
             clock=site.clock,
             settings=self.pool_settings,
             packages=self.inventory.spec,
-            events=self.runner,
+            events=self.lanes,
             broker=self.resources.broker,
             changed=self.woken.set,
         )
@@ -159,8 +163,8 @@ class Boot:
             clock=site.clock,
             settings=InstallSettings(origin=schedulers.origin, policy="off"),
             hosts=self.pool_settings,
-            tell=self.runner.tell,
-            offer_changed=self.runner.offer_changed,
+            tell=self.lanes.tell,
+            offer_changed=self.lanes.offer_changed,
             woken=self.woken,
             reached=lambda place: None,
         )
@@ -171,7 +175,7 @@ class Boot:
         resources: Any = _WatchedResources(self)
         with closing(self.resources):
             try:
-                await _keep(self.runner, hosts, self.installer, resources)
+                await _keep(self.lanes, hosts, self.installer, resources)
             finally:
                 await self.pool.close()
 
@@ -209,13 +213,13 @@ class _WatchedHosts:
 
     def __init__(self, boot: Boot, hosts: Any) -> None:
         self._boot = boot
-        self._hosts: Hosts = hosts
+        self._hosts: PoolOfHosts = hosts
         self.run = hosts.run
 
-    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
+    def start(self, dispatch: business.Dispatch, fence_at: float, lane: int = 0) -> None:
         worker = self._boot.worker
         worker.site.checkers.resources.on_start(worker, dispatch)  # type: ignore[arg-type]
-        self._hosts.start(dispatch, fence_at)
+        self._hosts.start(dispatch, fence_at, lane)
 
     def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None:
         self._hosts.cancel(TaskId(task_id), attempt, grace_s, reason)
@@ -239,11 +243,11 @@ class _WatchedResources:
         self.on_touch = boot.resources.on_touch
         self.on_export = boot.resources.on_export
 
-    def on_cleanup(self, cleanup: business.ResourceCleanup) -> None:
+    def on_cleanup(self, cleanup: business.ResourceCleanup, lane: int = 0) -> None:
         worker: Any = self._boot.worker
         if cleanup.scope is not None:
             worker.site.checkers.resources.on_cleanup(worker, cleanup.scope)
-        self._boot.resources.on_cleanup(cleanup)
+        self._boot.resources.on_cleanup(cleanup, lane)
 
 
 class _WatchedRunner(AgentRunner):

@@ -26,7 +26,7 @@ class Around:
     def __init__(self) -> None:
         self.told: list[Any] = []
 
-    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
+    def start(self, dispatch: business.Dispatch, fence_at: float, lane: int = 0) -> None:
         self.told.append(dispatch)
 
     def finished(self, result: business.Result) -> None:

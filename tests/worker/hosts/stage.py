@@ -85,7 +85,7 @@ class Stage:
         self.calls.append(request)
         self._changed.set()
 
-    def told(self, event: business.ResourceEvent) -> None:
+    def told(self, event: business.ResourceEvent, lane: int = 0) -> None:
         self.events.append(event)
         self._changed.set()
 

@@ -80,7 +80,7 @@ class Bench:
             worker_id=WORKER,
             clock=self.clock,
             limits=self._limits,
-            tell=self.events.append,
+            tell=lambda event, lane: self.events.append(event),
         )
 
     def restart(self) -> None:

@@ -74,7 +74,7 @@ class Scene:
             lambda: origin,
         )
 
-    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
+    def start(self, dispatch: business.Dispatch, fence_at: float, lane: int = 0) -> None:
         self._note(("start", dispatch.task_id, fence_at))
 
     def cancel(self, *given: Any) -> None:

@@ -38,7 +38,9 @@ class Running:
         self.states: list[str] = []
         self._changed = asyncio.Event()
 
-    def tell(self, key: str, frame_type: str, payload: Wire, corr: str | None) -> None:
+    def tell(
+        self, key: str, frame_type: str, payload: Wire, corr: str | None, lane: int = 0
+    ) -> None:
         assert isinstance(payload, business.ResourceEvent)
         assert (key, frame_type) == (f"resource/{payload.resource_id}", "biz.resource.event")
         self.told[payload.resource_id] = payload

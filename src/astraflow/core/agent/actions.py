@@ -1,7 +1,7 @@
 """What the agent asks of the shell round it: sockets, hosts, the process itself.
 
-What its session asks for (`Connect`, `Disconnect`) and says for the log (`SessionRefused`) or of lanes (`LanesTold`,
-`HungerTold`, `SlotsAnswered`) goes on as it is.
+What its session asks for (`Connect`, `Disconnect`), says for the log (`SessionRefused`), or says that concerns the
+other lanes of the worker (`SessionReady`, `DrainAsked`, `LanesTold`, `HungerTold`, `SlotsAnswered`) goes on as it is.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import (
     Connect,
     Disconnect,
+    DrainAsked,
     HungerTold,
     LanesTold,
+    SessionReady,
     SessionRefused,
     SlotsAnswered,
 )
@@ -67,13 +69,13 @@ class Exit(_Action, frozen=True):
     reason: str
 
 
+LaneWord = Connect | SessionReady | DrainAsked | LanesTold | HungerTold | SlotsAnswered
+"""What one session says that the division of a worker among its lanes depends on. `Connect`: it has no connection."""
+
 Action = (
-    Connect
+    LaneWord
     | Disconnect
     | SessionRefused
-    | LanesTold
-    | HungerTold
-    | SlotsAnswered
     | StartAttempt
     | InterruptAttempt
     | KillAttempt

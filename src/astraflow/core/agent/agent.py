@@ -70,6 +70,8 @@ class RegisterOffer(msgspec.Struct, frozen=True):
     payload_types: tuple[str, ...] = ()
     packages: tuple[control.RegisteredPackage, ...] = ()
     labels: dict[str, str] = {}
+    slots: int | None = None
+    """Of `max_parallel`, those that are for the lane of the session; None: all of them."""
 
 
 class Agent:
@@ -198,6 +200,17 @@ class Agent:
         self.session.rotate(credential, now)
         self._take_events(now)
 
+    def give_slots(self, slots: int, now: float) -> None:
+        """Tell the lane of this session how many slots are for it; `SlotsAnswered` is the answer. Without a connection
+        nothing is told, and nothing answered."""
+        self.session.give_slots(slots, now)
+
+    def give_up_session(self, now: float) -> None:
+        """Go on with a new session: what the scheduler counted with in this one does not hold any more."""
+        self._guard(now)
+        self.session.fenced(now)
+        self._take_events(now)
+
     def deadline(self) -> float | None:
         """When `tick` is due."""
         first = self.session.deadline()
@@ -296,6 +309,7 @@ class Agent:
             case RegisterWanted():
                 self._register_wanted = True
             case SessionReady(resumed):
+                self._actions.append(event)
                 self._on_ready(resumed, now)
             case SessionLost():
                 self._heartbeats.clear()
@@ -304,6 +318,7 @@ class Agent:
                 for held in self.attempts.reports():
                     held.is_queued = False
             case DrainAsked(seq, _, deadline_s):
+                self._actions.append(event)
                 self._start_drain(now, deadline_s)
                 self.session.taken(seq)
             case Connect() | Disconnect() | SessionRefused():
@@ -338,6 +353,7 @@ class Agent:
                 offer.labels,
                 tuple(held.ref for held in self.attempts.working()),
                 tuple(held.ref for held in self.attempts.reports()),
+                offer.slots,
             ),
             now,
         )

@@ -116,11 +116,12 @@ class HeldAttempts:
             return errors.DISPATCH_DRAINING.code
         if dispatch.concurrency_key is not None and self._is_busy(dispatch.concurrency_key):
             return errors.CMD_CONCURRENCY_VIOLATION.code
-        if len(self._held) >= 2 * self.max_parallel and self._working() >= 2 * self.max_parallel:
+        if len(self._held) >= 2 * self.max_parallel and self.slots_taken >= 2 * self.max_parallel:
             return errors.DISPATCH_OVERLOADED.code
         return None
 
-    def _working(self) -> int:
+    @property
+    def slots_taken(self) -> int:
         """Attempts that take a slot; one that waits for what it called lends its own."""
         return sum(not held.calls for held in self._held.values())
 

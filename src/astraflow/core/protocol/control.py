@@ -45,6 +45,7 @@ FRAMES_BUNDLED: Final = "frames.bundled"
 """The feature of a session in which several frames may come in one message (`bundles`)."""
 SEVERAL_LANES: Final = "lanes"
 """The feature of a worker that keeps a session with each lane of its tenant, and divides its slots among them."""
+HOME_LANE: Final = 0
 FEATURES: Final = (FRAMES_BUNDLED, SEVERAL_LANES)
 
 Token = Annotated[str, Meta(min_length=1, max_length=8192)]
@@ -81,7 +82,7 @@ class Handshake(Wire, frozen=True):
     auth: Auth
     worker: HandshakeWorker
     lane: LaneNumber = 0
-    """Of the tenant: another lane is another session, with another scheduler perhaps (PROTOCOL §12)."""
+    """Of the tenant: another lane is another session, with another scheduler perhaps (PROTOCOL §11)."""
 
 
 class Concurrency(Wire, frozen=True):

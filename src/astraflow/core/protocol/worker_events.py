@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from astraflow.core.ids import SessionId
-from astraflow.core.protocol import limits
+from astraflow.core.protocol import control, limits
 
 if TYPE_CHECKING:
     from astraflow.core.protocol.control import LanePlace
@@ -30,6 +30,10 @@ class WorkerIdentity:
     hostname: str
     lane: int = 0
     """Of the tenant: whose scheduler the session is with."""
+
+    @property
+    def is_home(self) -> bool:
+        return self.lane == control.HOME_LANE
 
 
 @dataclass(frozen=True, slots=True)

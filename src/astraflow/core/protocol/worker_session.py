@@ -398,7 +398,7 @@ class WorkerSession:
             return
         session.on_riding_ack(envelope.ack, now)
         for ready in session.duplex.receive(envelope):
-            if isinstance(ready.payload, control.ControlDrain):
+            if isinstance(ready.payload, control.ControlDrain) and self._identity.is_home:
                 self._on_drain(ready, ready.payload)
             else:
                 session.deliver(ready)

@@ -6,7 +6,8 @@ Rule 2: an attempt whose predecessor was lost is alone in its host. Such a host 
         few hosts are started at a time, and short attempts share those few.
 Rule 3: an attempt that needs an object in a host runs in that host; this rule takes precedence. A host that keeps
         objects is not stopped.
-Rule 4: a package that did not start is tried again after a delay that doubles. Attempts wait meanwhile.
+Rule 4: a host has attempts of one lane only: the fence of one lane kills nothing of another.
+Rule 5: a package that did not start is tried again after a delay that doubles. Attempts wait meanwhile.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from astraflow.worker.hosts.pool import HostPool
 
 Version = tuple[str, str]
+_Share = tuple[Version, bool, int]
+"""Version, whether it is for middlewares, and the lane: what a killed node takes along is not what waits for it."""
 
 
 class _Failure(msgspec.Struct):
@@ -55,8 +58,7 @@ class Fleet:
         self._settings = settings
         self._packages = packages
         self._refuse = refuse
-        self._shared: dict[tuple[Version, bool], Host] = {}
-        """By whether it is for middlewares: what a killed node takes along is not what waits for it."""
+        self._shared: dict[_Share, Host] = {}
         self._failures: dict[Version, _Failure] = {}
         self.hosts: dict[Host, None] = {}
         self.waiting: dict[tuple[str, int], HostedAttempt] = {}
@@ -99,7 +101,8 @@ class Fleet:
             shared = self._shared.get(_share_of(spec, running))
             return None if shared is None or shared.is_ending else shared
         for host in self.hosts:
-            if host.is_own and host.is_free and host.spec == spec:
+            is_free = host.is_own and host.is_free and host.lane == running.lane
+            if is_free and host.spec == spec:
                 return host
         return None
 
@@ -122,7 +125,16 @@ class Fleet:
         loop = asyncio.get_running_loop()
         is_own = running.needs_own_host or spec.isolation == "attempt"
         try:
-            host = Host(spec, is_own, self._owner, self._settings, self._folder, self._clock, loop)
+            host = Host(
+                spec,
+                is_own,
+                running.lane,
+                self._owner,
+                self._settings,
+                self._folder,
+                self._clock,
+                loop,
+            )
         except OSError as problem:
             self._note_failure(spec)
             self._refuse(running, errors.RUNNER_CRASHED, f"no host can be started: {problem}")
@@ -205,6 +217,7 @@ class Fleet:
             host.kill("processes", f"{held.processes}, allowed are {most}")
 
 
-def _share_of(spec: HostSpec, running: HostedAttempt) -> tuple[Version, bool]:
+def _share_of(spec: HostSpec, running: HostedAttempt) -> _Share:
     """Which attempts of a package are together in a host."""
-    return (spec.name, spec.version), running.dispatch.chain_index is not None
+    is_middleware = running.dispatch.chain_index is not None
+    return (spec.name, spec.version), is_middleware, running.lane

@@ -44,6 +44,7 @@ class Host:
         self,
         spec: HostSpec,
         is_own: bool,
+        lane: int,
         owner: HostPool,
         settings: PoolSettings,
         folder: Path,
@@ -53,6 +54,7 @@ class Host:
         """Raises OSError when no process can be started."""
         self.spec = spec
         self.is_own = is_own  # for one attempt only
+        self.lane = lane  # of all its attempts
         self.attempts: dict[tuple[str, int], HostedAttempt] = {}
         self.is_ready = False
         self.is_ending = False

@@ -128,8 +128,11 @@ class PendingFeedback:
 class HostedAttempt:
     """One attempt, from `start` until it has ended."""
 
-    def __init__(self, dispatch: business.Dispatch, fence_at: float, now: float) -> None:
+    def __init__(
+        self, dispatch: business.Dispatch, fence_at: float, now: float, lane: int = 0
+    ) -> None:
         self.dispatch = dispatch
+        self.lane = lane
         self.key = (dispatch.task_id, dispatch.attempt)
         self.fence_at = fence_at
         self.started_at = now

@@ -99,9 +99,10 @@ class HostPool:
 
     # -- inputs -----------------------------------------------------------------------------
 
-    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
-        """Run an attempt. Its host dies at `fence_at` (`clock.now()`), unless `refence` moves that."""
-        running = HostedAttempt(dispatch, fence_at, self._clock.now())
+    def start(self, dispatch: business.Dispatch, fence_at: float, lane: int = 0) -> None:
+        """Run an attempt. Its host, which has attempts of that lane only, dies at `fence_at` (`clock.now()`), unless
+        `refence` moves that."""
+        running = HostedAttempt(dispatch, fence_at, self._clock.now(), lane)
         assert running.key not in self._running, "an attempt is started once"
         self._running[running.key] = running
         if self._broker.lease_for(running):

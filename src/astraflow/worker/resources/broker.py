@@ -68,7 +68,7 @@ class RegistryBroker:
             return
         try:
             if isinstance(frame, frames.HostRegister):
-                self._register(running.dispatch, host, frame)
+                self._register(running, host, frame)
             else:
                 self._use(running.dispatch, frame)
         except errors.AstraflowError as problem:
@@ -124,6 +124,9 @@ class RegistryBroker:
                 continue
             self._registry.lease(ref.resource_id, lessee)
             holder = self._holder_of(resource, dispatch)
+            if holder is not None and holder.lane != running.lane:
+                message = "the object was made in another lane of the tenant, and is used there"
+                raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
             if holder is not None and host not in (None, holder):
                 message = "the objects that the node needs are in different hosts"
                 raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
@@ -163,10 +166,10 @@ class RegistryBroker:
             raise refused(errors.RESOURCE_LOST, message, resource.resource_id)
         return holder
 
-    def _register(
-        self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister
-    ) -> None:
-        maker = Maker(Lessee.of(dispatch), dispatch.node_id, dispatch.package)
+    def _register(self, running: HostedAttempt, host: Host, frame: frames.HostRegister) -> None:
+        dispatch = running.dispatch
+        lessee = Lessee.of(dispatch)
+        maker = Maker(lessee, dispatch.node_id, dispatch.package, running.lane)
         terms = Terms(
             scope=frame.scope,
             metadata=_metadata(frame),

@@ -27,8 +27,8 @@ from astraflow.worker.resources.terms import Terms
 if TYPE_CHECKING:
     import httpx
 
-    from astraflow.worker.agent_runner import Hosts
     from astraflow.worker.hosts import HostEvents
+    from astraflow.worker.lane_hosts import PoolOfHosts
     from astraflow.worker.resources.registry import LocalResourceRegistry
 
 _log: Final = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class CopyFetcher:
     def __init__(
         self,
         registry: LocalResourceRegistry,
-        hosts: Hosts,
+        hosts: PoolOfHosts,
         events: HostEvents,
         source: Path,
         origin: Origin,
@@ -73,15 +73,15 @@ class CopyFetcher:
 
     # -- as the link uses hosts -------------------------------------------------------------
 
-    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
+    def start(self, dispatch: business.Dispatch, fence_at: float, lane: int = 0) -> None:
         missing = [(ref, copy) for ref in dispatch.resource_refs if (copy := self._needed(ref))]
         if not missing:
-            self._hosts.start(dispatch, fence_at)
+            self._hosts.start(dispatch, fence_at, lane)
             return
         assert self._group is not None, "dispatches come while it runs"
         key = (dispatch.task_id, dispatch.attempt)
         self._fences[key] = fence_at
-        task = self._group.create_task(self._fetch(dispatch, missing))
+        task = self._group.create_task(self._fetch(dispatch, lane, missing))
         self._fetching[key] = (dispatch, task)
 
     def cancel(self, task_id: TaskId, attempt: int, grace_s: float, reason: str) -> None:
@@ -117,13 +117,14 @@ class CopyFetcher:
     async def _fetch(
         self,
         dispatch: business.Dispatch,
+        lane: int,
         missing: list[tuple[business.RequiredResource, CopyReference]],
     ) -> None:
         key = (dispatch.task_id, dispatch.attempt)
         problem: str | None = None
         try:
             for ref, copy in missing:
-                await self._fetch_one(dispatch, ref, copy)
+                await self._fetch_one(dispatch, lane, ref, copy)
         except (errors.AstraflowError, OSError) as error:
             problem = str(error)
         if self._fetching.pop(key, None) is None:
@@ -132,7 +133,7 @@ class CopyFetcher:
             self._registry.release_attempt(Lessee.of(dispatch))
         fence_at = self._fences.pop(key)
         if problem is None:
-            self._hosts.start(dispatch, fence_at)
+            self._hosts.start(dispatch, fence_at, lane)
             return
         names = ", ".join(ref.resource_id for ref, _ in missing)
         _log.warning("download of the copy of %s failed: %s", names, problem)
@@ -147,6 +148,7 @@ class CopyFetcher:
     async def _fetch_one(
         self,
         dispatch: business.Dispatch,
+        lane: int,
         ref: business.RequiredResource,
         copy: CopyReference,
     ) -> None:
@@ -169,7 +171,7 @@ class CopyFetcher:
             ref.resource_id,
             filed,
             ref.type,
-            maker=Maker(Lessee.of(dispatch), dispatch.node_id),
+            maker=Maker(Lessee.of(dispatch), dispatch.node_id, lane=lane),
             terms=Terms(scope=dispatch.run_id, metadata=told),
         )
         self._registry.mark_listed(ref.resource_id, dispatch.run_id)

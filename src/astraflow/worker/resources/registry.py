@@ -67,9 +67,9 @@ class LocalResourceRegistry:
         worker_id: str,
         clock: Clock,
         limits: ResourceLimits = _DEFAULT_LIMITS,
-        tell: Callable[[business.ResourceEvent], None] = lambda event: None,
+        tell: Callable[[business.ResourceEvent, int], None] = lambda event, lane: None,
     ) -> None:
-        """`folder` is the worker's; files are taken from below `source` only.
+        """`folder` is the worker's; files are taken from below `source` only. `tell` gets the lane that is to hear it.
 
         Raises:
             StoreError: the database cannot be opened.
@@ -177,7 +177,7 @@ class LocalResourceRegistry:
         for victim in going:
             self._remove(victim, "evicted", "room was needed")
         if old is not None:
-            self._replace(old)
+            self._replace(old, resource.lane)
         self._index.add(resource)
         if maker.lessee != WORKER:
             self._take(resource, maker.lessee)
@@ -190,15 +190,17 @@ class LocalResourceRegistry:
             message = "the resource that has this id is in use"
             raise refused(errors.RESOURCE_BUSY, message, old.resource_id)
 
-    def _replace(self, old: LocalResource) -> None:
-        """Its id has a new owner, so no event tells of its end."""
+    def _replace(self, old: LocalResource, lane: int) -> None:
+        """Its id has a new owner, so no event tells of its end, unless the new one is told of in another lane."""
+        if old.lane != lane:
+            self._tell(old.event("released"), old.lane)
         self._leases.drop(old.token)
         self._ends.pop(old.token, None)
         self._index.drop(old)
         self._let_go(old)
 
     def _welcome(self, resource: LocalResource) -> LocalResource:
-        self._tell(resource.event("ready"))
+        self._tell(resource.event("ready"), resource.lane)
         return resource
 
     # -- using ------------------------------------------------------------------------------
@@ -294,7 +296,7 @@ class LocalResourceRegistry:
         resource.expires_at = max(resource.expires_at, until)
         resource.used_at = now
         self._index.note(resource)
-        self._tell(resource.event("touched"))
+        self._tell(resource.event("touched"), resource.lane)
         return resource
 
     def list(self, *, scope: str | None = None, type: str | None = None) -> list[LocalResource]:
@@ -446,7 +448,7 @@ class LocalResourceRegistry:
             self._go(resource, state, reason)
             return
         self._index.note(resource)
-        self._tell(resource.event("evicting"))
+        self._tell(resource.event("evicting"), resource.lane)
 
     def _go(self, resource: LocalResource, state: State, reason: str) -> None:
         """Nobody uses it: have it deleted or closed."""
@@ -454,7 +456,7 @@ class LocalResourceRegistry:
             self._finish(resource, state, reason)
             return
         self._index.note(resource)
-        self._tell(resource.event("evicting"))
+        self._tell(resource.event("evicting"), resource.lane)
 
     def _let_go(self, resource: LocalResource) -> bool:
         """False: its host was asked to close it, and will say when it has."""
@@ -476,7 +478,7 @@ class LocalResourceRegistry:
         resource.in_use_count = 0
         self._ends.pop(resource.token, None)
         self._index.bury(resource, state, reason)
-        self._tell(resource.event(state))
+        self._tell(resource.event(state), resource.lane)
 
     def _restore(self) -> None:
         """What is written down and whole is kept. Objects ended with their hosts, at the latest with the last boot."""
@@ -485,7 +487,7 @@ class LocalResourceRegistry:
             if resource.is_gone:
                 self.files.discard(resource.token)
                 # The crash may have come before it was told.
-                self._tell(resource.event(resource.state))
+                self._tell(resource.event(resource.state), resource.lane)
             elif resource.kind == "memory":
                 self._finish(resource, "evicted", "the worker was started anew")
             elif resource.state == "evicting":
@@ -495,7 +497,7 @@ class LocalResourceRegistry:
                 self.files.discard(resource.token)
                 self._finish(resource, "evicted", "its file was not whole at the start")
             else:
-                self._tell(resource.event("ready"))
+                self._tell(resource.event("ready"), resource.lane)
         self.files.sweep(self._index.tokens(), float("inf"))
 
     def _file_state(self, resource: LocalResource) -> FileState:

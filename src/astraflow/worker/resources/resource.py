@@ -45,11 +45,12 @@ WORKER: Final = Lessee(None, TaskId(""), 0)
 
 
 class Maker(msgspec.Struct, frozen=True):
-    """The creator of a resource: attempt, node, and the package whose host keeps it."""
+    """The creator of a resource: attempt, node, the package whose host keeps it, and the lane that is told of it."""
 
     lessee: Lessee
     node_id: str | None = None
     package: business.PackageId | None = None
+    lane: int = 0
 
 
 class LocalResource(msgspec.Struct, kw_only=True):
@@ -67,6 +68,8 @@ class LocalResource(msgspec.Struct, kw_only=True):
     run_id: RunId | None = None
     node_id: str | None = None
     package: business.PackageId | None = None
+    lane: int = 0
+    """Where it was made, and is known."""
     state: State = "ready"
     metadata: dict[str, Any] = {}
     size_bytes: int = 0

@@ -19,9 +19,9 @@ from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Wire
 from astraflow.core.timestamps import parse_iso
 from astraflow.worker.addresses import Origin, absolute_url
-from astraflow.worker.agent_runner import Hosts
 from astraflow.worker.hosts import HostEvents
 from astraflow.worker.hosts.scratch import DATA_FOLDER
+from astraflow.worker.lane_hosts import PoolOfHosts
 from astraflow.worker.resources.broker import RegistryBroker
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.registry import LocalResourceRegistry
@@ -39,7 +39,8 @@ EXPORTS_AT_ONCE: Final = 2
 MAX_EXPORTS: Final = 1_000
 """Uploads that wait. The scheduler asks again for what it misses."""
 
-Tell = Callable[[str, str, Wire, str | None], None]
+Tell = Callable[[str, str, Wire, str | None, int], None]
+"""Key, frame type, payload, correlation, and the lane that is to hear it."""
 
 
 class ResourceService:
@@ -68,8 +69,10 @@ class ResourceService:
         self._tls = tls
         self._transport = transport
         self._tell_link: Tell | None = None
-        self._untold: dict[str, business.ResourceEvent] = {}
-        self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
+        self._untold: dict[tuple[str, int], business.ResourceEvent] = {}
+        self._exports: asyncio.Queue[tuple[business.ResourceExport, int]] = asyncio.Queue(
+            MAX_EXPORTS
+        )
         self._is_due = asyncio.Event()
         self.registry = LocalResourceRegistry(
             folder,
@@ -99,14 +102,14 @@ class ResourceService:
         """Clean up at intervals and upload what is asked for, until cancelled."""
         self._tell_link = tell
         untold, self._untold = self._untold, {}
-        for event in untold.values():
-            self._tell(event)
+        for (_, lane), event in untold.items():
+            self._tell(event, lane)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._clean_up())
             for _ in range(EXPORTS_AT_ONCE):
                 group.create_task(self._export_all())
 
-    def fetcher(self, hosts: Hosts, events: HostEvents) -> CopyFetcher:
+    def fetcher(self, hosts: PoolOfHosts, events: HostEvents) -> CopyFetcher:
         """The hosts, for attempts that may need files of workers that did not come back."""
         return CopyFetcher(
             self.registry, hosts, events, self._source, self._origin, self._tls, self._transport
@@ -115,27 +118,27 @@ class ResourceService:
     def metrics(self) -> control.ResourceMetrics:
         return self.registry.metrics()
 
-    # -- what the scheduler asks for --------------------------------------------------------
+    # -- what the scheduler of a lane asks for ------------------------------------------------
 
-    def on_cleanup(self, cleanup: business.ResourceCleanup) -> None:
+    def on_cleanup(self, cleanup: business.ResourceCleanup, lane: int = 0) -> None:
         if cleanup.scope is not None:
             self.registry.release_scope(cleanup.scope, cleanup.reason)
         if cleanup.resource_id is not None:
             is_there = self.registry.evict(cleanup.resource_id, cleanup.reason)
             if not is_there:
-                self._tell_gone(cleanup.resource_id)
+                self._tell_gone(cleanup.resource_id, lane)
         self._is_due.set()
 
-    def on_touch(self, touch: business.ResourceTouch) -> None:
+    def on_touch(self, touch: business.ResourceTouch, lane: int = 0) -> None:
         try:
             self.registry.touch(touch.resource_id, expires_at=parse_iso(touch.expires_at))
         except errors.AstraflowError as problem:
             _log.warning("touch of a resource failed: %s", problem.message)
-            self._tell_state(touch.resource_id)
+            self._tell_state(touch.resource_id, lane)
 
-    def on_export(self, export: business.ResourceExport) -> None:
+    def on_export(self, export: business.ResourceExport, lane: int = 0) -> None:
         try:
-            self._exports.put_nowait(export)
+            self._exports.put_nowait((export, lane))
         except asyncio.QueueFull:
             _log.warning("upload queue is full, dropped: %s", export.resource_id)
 
@@ -158,16 +161,16 @@ class ResourceService:
 
     async def _export_all(self) -> None:
         while True:
-            export = await self._exports.get()
+            export, lane = await self._exports.get()
             try:
-                await self._export(export)
+                await self._export(export, lane)
                 self.uploads.ended(export.resource_id)
             except errors.AstraflowError as problem:
                 self.uploads.ended(export.resource_id, problem.message)
                 _log.warning("upload of %s failed: %s", export.resource_id, problem.message)
-                self._tell_state(export.resource_id, problem.message)
+                self._tell_state(export.resource_id, lane, problem.message)
 
-    async def _export(self, export: business.ResourceExport) -> None:
+    async def _export(self, export: business.ResourceExport, lane: int) -> None:
         address = absolute_url(export.upload_url, self._origin, errors.RESOURCE_INVALID)
         resource = self.registry.lease(export.resource_id)
         try:
@@ -185,25 +188,26 @@ class ResourceService:
         finally:
             self.registry.release(export.resource_id)
         # Not what it was before: it may have been asked to go meanwhile, and have gone with this lease.
-        self._tell_state(export.resource_id)
+        self._tell_state(export.resource_id, lane)
 
-    def _tell_state(self, resource_id: str, error: str | None = None) -> None:
+    def _tell_state(self, resource_id: str, lane: int, error: str | None = None) -> None:
         """Say how it is, so that a scheduler with another idea learns better."""
         found = self.registry.find(resource_id)
         if found is None:
-            self._tell_gone(resource_id)
+            self._tell_gone(resource_id, lane)
             return
         event = found.event("touched" if found.state == "ready" else found.state)
-        self._tell(event if error is None else msgspec.structs.replace(event, error=error))
+        told = event if error is None else msgspec.structs.replace(event, error=error)
+        self._tell(told, lane)
 
-    def _tell_gone(self, resource_id: str) -> None:
-        self._tell(business.ResourceEvent(resource_id, "evicted"))
+    def _tell_gone(self, resource_id: str, lane: int) -> None:
+        self._tell(business.ResourceEvent(resource_id, "evicted"), lane)
 
-    def _tell(self, event: business.ResourceEvent) -> None:
+    def _tell(self, event: business.ResourceEvent, lane: int) -> None:
         if event.state in ("evicted", "released"):
             self._is_due.set()  # its file is still to be deleted
         if self._tell_link is None:
-            self._untold[event.resource_id] = event
+            self._untold[event.resource_id, lane] = event
             return
         key = f"resource/{event.resource_id}"
-        self._tell_link(key, business.RESOURCE_EVENT, event, None)
+        self._tell_link(key, business.RESOURCE_EVENT, event, None, lane)

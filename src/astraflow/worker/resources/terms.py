@@ -74,6 +74,7 @@ def describe(
         run_id=run_id,
         node_id=maker.node_id,
         package=maker.package,
+        lane=maker.lane,
         metadata=check_metadata(terms.metadata or {}),
         size_bytes=terms.size_bytes,
         created_at=now,

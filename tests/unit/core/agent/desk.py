@@ -31,6 +31,8 @@ from astraflow.core.protocol.worker_events import (
     Connect,
     Credential,
     Disconnect,
+    DrainAsked,
+    SessionReady,
     SessionRefused,
     WorkerIdentity,
 )
@@ -92,6 +94,7 @@ class Desk:
         self.since = ""
         self.actions: list[Action] = []
         self.warnings: list[SessionRefused] = []
+        self.words: list[SessionReady | DrainAsked] = []
         self.events: list[GatewayEvent] = []
         self.exit: Exit | None = None
         session = WorkerSession(
@@ -220,6 +223,8 @@ class Desk:
         for action in actions:
             if isinstance(action, SessionRefused):
                 self.warnings.append(action)
+            elif isinstance(action, SessionReady | DrainAsked):
+                self.words.append(action)
             elif isinstance(action, Connect):
                 self.connect_at = action.at
             elif isinstance(action, Disconnect):
