@@ -241,6 +241,8 @@ class ShardSimulation(Simulation):
 class ClusterSimulation:
     """Some nodes, some shards."""
 
+    shard_class: type[ShardSimulation] = ShardSimulation
+
     def __init__(
         self, seed: int, configs: list[Config], nodes: int, *, keep_transcript: bool = False
     ) -> None:
@@ -249,7 +251,7 @@ class ClusterSimulation:
         self.seen_at: dict[str, float] = {}
         self.started: dict[str, float] = {}
         self.shards = [
-            ShardSimulation(config, self, number) for number, config in enumerate(configs)
+            self.shard_class(config, self, number) for number, config in enumerate(configs)
         ]
         self._faults_until = max(config.fault_phase_s for config in configs)
 

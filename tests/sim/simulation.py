@@ -63,6 +63,8 @@ class Simulation:
 
     store_class: type[Store] = Store
     scheduler_class: type[SchedulerProcess] = SchedulerProcess
+    worker_class: type[WorkerProcess] = WorkerProcess
+    client_class: type[Client] = Client
 
     def __init__(
         self, config: Config, *, keep_transcript: bool = False, world: World | None = None
@@ -75,7 +77,7 @@ class Simulation:
         self.checkers = Checkers(self.world, config, self.store)
         self.schedulers = self._make_schedulers()
         self.workers = [
-            WorkerProcess(
+            self.worker_class(
                 self.world,
                 config,
                 number,
@@ -86,7 +88,9 @@ class Simulation:
             )
             for number in range(config.workers)
         ]
-        self.client = Client(self.world, config, self.store, self.checkers, self._scheduler)
+        self.client = self.client_class(
+            self.world, config, self.store, self.checkers, self._scheduler
+        )
         self.pools = Pools(self.world, config, self.store, self.checkers, self._scheduler)
         for scheduler in self.schedulers:
             scheduler.pools = self.pools

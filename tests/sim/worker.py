@@ -132,9 +132,7 @@ class WorkerProcess:
                 self._end(host)
         config = self.config
         session = self.checkers.worker_session_class(
-            WorkerIdentity(
-                self.tenant, self.worker_id, self.incarnation, f"w{self.number}", "0.1", "sim"
-            ),
+            self._identity(),
             Credential("token", "good"),
             ids=SimIds(self.world),
             rng=Random(self.world.rng.getrandbits(64)),
@@ -146,6 +144,10 @@ class WorkerProcess:
         self.agent.tick(self.clock.now())
         self.keeping.boot()
         self._after()
+
+    def _identity(self) -> WorkerIdentity:
+        name = f"w{self.number}"
+        return WorkerIdentity(self.tenant, self.worker_id, self.incarnation, name, "0.1", "sim")
 
     def _offer(self) -> RegisterOffer:
         installs = self.config.packages or self.config.rollouts

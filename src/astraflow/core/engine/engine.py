@@ -249,6 +249,7 @@ class Engine:
             on_timer(self.view, timer)
         withdraw_unacked(self.view, self.gateway)
         expire_affinities(self.view)
+        self.view.lanes.wake(now)
         if now >= self._say_waiting_at:
             self._say_waiting_at = now + self.view.settings.say_waiting_after_s
             record_wait_reasons(self.view)

@@ -51,13 +51,14 @@ class TenantLanes(msgspec.Struct, frozen=True):
 class LaneTable:
     """The tenants of an engine that have several lanes, and what their workers were told."""
 
-    __slots__ = ("_is_stirred", "_look_at", "_of", "_told", "wanted")
+    __slots__ = ("_is_stirred", "_is_woken", "_look_at", "_of", "_told", "wanted")
 
     def __init__(self) -> None:
         self._of: dict[str, TenantLanes] = {}
         self._look_at: dict[str, float] = {}
         self._told: dict[str, dict[str, control.Hunger]] = {}
         self._is_stirred = False  # something has happened since a look
+        self._is_woken = False  # the time of a look has come, and nobody has looked yet
         self.wanted: dict[tuple[str, str, str], None] = {}
         """Packages (tenant, name, version) that tasks of lanes which are not the home wait for."""
 
@@ -82,8 +83,15 @@ class LaneTable:
             self._look_at[tenant] = 0.0
 
     def deadline(self) -> float | None:
-        """When hunger is to be looked at next; None: nothing has happened since."""
-        return min(self._look_at.values(), default=None) if self._is_stirred else None
+        """When hunger is to be looked at next; None: nothing has happened since, or it is time already."""
+        if self._is_woken or not self._is_stirred:
+            return None
+        return min(self._look_at.values(), default=None)
+
+    def wake(self, now: float) -> None:
+        """The next look may have to wait for a commit, or for the right to speak."""
+        deadline = self.deadline()
+        self._is_woken |= deadline is not None and now >= deadline
 
     def tell_again(self, tenant: str, worker_id: str) -> None:
         """What the worker was told may be lost with its connection."""
@@ -94,7 +102,7 @@ class LaneTable:
     def due(self, now: float) -> list[str]:
         """The tenants whose hunger is to be looked at now. The others are looked at later."""
         found = [tenant for tenant, at in self._look_at.items() if now >= at]
-        self._is_stirred = len(found) < len(self._look_at)
+        self._is_stirred, self._is_woken = len(found) < len(self._look_at), False
         return found
 
     def looked(self, tenant: str, again_at: float) -> None:
@@ -111,7 +119,8 @@ class LaneTable:
 
 
 def _differs(told: int, now: int) -> bool:
-    return (told == 0) != (now == 0) or now >= 2 * told > 0 or 2 * now <= told
+    """Whether it has begun, ended, doubled or halved."""
+    return told != now and (0 in (told, now) or now >= 2 * told or 2 * now <= told)
 
 
 def set_lanes(view: View, gateway: Gateway, tenant: str, lanes: TenantLanes | None) -> None:

@@ -17,7 +17,8 @@ from astraflow.core.cluster.lanes import (
     packages_of,
     tenant_of_lane,
 )
-from astraflow.core.workflow.plan import AffinityHint, Amounts, BodyStep, ControlStep, Feature
+from astraflow.core.workflow.amounts import Amounts
+from astraflow.core.workflow.plan import AffinityHint, BodyStep, ControlStep, Feature
 from tests.unit.plans import make_plan
 
 

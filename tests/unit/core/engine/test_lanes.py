@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -159,6 +159,17 @@ class TestHunger:
         rig.wait(1.0)
         assert len(hunger(worker)) == told + 1
 
+    def test_that_nothing_waits_is_told_once(self) -> None:
+        rig = rig_of(1)
+        worker = worker_in(rig, 1, given=4)
+        rig.wait(1.0)
+        for _ in range(10):
+            rig.submit(make_plan(1), f"run{rig.now}")
+            worker.take()
+            worker.result(worker.of(business.Dispatch)[-1].task_id)
+            rig.wait(0.1)
+        assert hunger(worker) == [(0, 0)]
+
     def test_little_changes_are_not_told(self) -> None:
         rig = rig_of(1)
         worker = worker_in(rig, 1, given=0)
@@ -194,6 +205,20 @@ class TestHunger:
         rig.wait(1.0)
         assert not hunger(worker) and not worker.of(control.Lanes)
 
+    def test_a_look_that_must_wait_for_a_commit_wakes_nobody_meanwhile(self) -> None:
+        rig = rig_of(1)
+        worker = worker_in(rig, 1, given=0)
+        rig.commits = False
+        rig.submit(make_plan(3))
+        rig.wait(1.0)
+        deadline = rig.engine.deadline()
+        assert deadline is None or deadline > rig.now, "the engine would be asked without end"
+        rig.commits = True
+        rig.commit()
+        rig.run()
+        rig.wait(1.0)
+        assert hunger(worker)[-1] == (3, 1)
+
 
 class TestPackages:
     def test_a_lane_that_is_not_the_home_says_what_it_wants(self) -> None:
@@ -219,7 +244,7 @@ class TestPackages:
         rig.run()
         assert rig.engine.ask.wanted_state(TENANT, "text", "2.0") == "installing"
         sent = [one for one in rig.carried if isinstance(one.payload, business.PkgInstall)]
-        assert [one.payload.name for one in sent] == ["text"]
+        assert [cast("business.PkgInstall", one.payload).name for one in sent] == ["text"]
 
     def test_tasks_fail_when_the_home_says_that_nobody_can(self) -> None:
         rig = rig_of(1)
