@@ -54,7 +54,10 @@ class QueryDecoder(Generic[Q]):
             if name in fields:
                 raise _refused(name, f"the query has this parameter twice: {name}")
             fields[name] = value
-        given = {name: text for name, text in fields.items() if text or not self._is_text[name]}
+        is_text, kept = self._is_text, self._struct.NOT_BLANK
+        given = {
+            name: text for name, text in fields.items() if text or not is_text[name] or name in kept
+        }
         try:
             for name, text in given.items():
                 self._check(name, text)

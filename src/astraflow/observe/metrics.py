@@ -270,6 +270,10 @@ class Metrics:
         self.sse_dropped = Counter(
             "astraflow_sse_dropped_total", "streams ended because nobody read", tenant
         )
+        self.node_feeds = Gauge(
+            "astraflow_node_feeds",
+            "streams of other nodes that follow shards which are served here",
+        )
         self.requests = Counter(
             "astraflow_http_requests_total", "HTTP requests, by action and status",
             ("action", "status"),

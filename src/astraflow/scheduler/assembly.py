@@ -29,6 +29,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.oidc_terms import OidcTerms
+from astraflow.scheduler.other_shards import NO_OTHER_SHARDS, OtherShards
 from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
@@ -139,6 +140,7 @@ def assemble(
     turns: ShardTurns | None = None,
     lanes: ShardLanes = ONLY_LANES,
     cluster: StoredCluster | None = None,
+    others: OtherShards = NO_OTHER_SHARDS,
 ) -> Scheduler:
     """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so. `turns`: when
     it may claim its shard; without, always. `lanes`: which live in that shard.
@@ -179,6 +181,7 @@ def assemble(
         lanes=lanes,
         several_lanes=settings.several_lanes,
         cluster=cluster,
+        others=others,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secrets, clock, catalogs, current, origin)

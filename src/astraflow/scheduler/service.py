@@ -35,7 +35,7 @@ from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
-from astraflow.scheduler.tenant_events import TenantEvents
+from astraflow.scheduler.tenant_events import LaneFeeds, TenantEvents
 from astraflow.scheduler.tenant_lanes import TenantLaneService
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.trigger_table import TriggerTable
@@ -82,7 +82,7 @@ class Scheduler:
         )
         self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
-        self.reader = RunReader(store, current, ended, self._feed, clock)
+        self.reader = RunReader(store, current, ended, self._feed, clock, parts.others)
         self.pins = Pins(store, current, plans, self.reader, clock, parts.engine.result_schemas)
         self.runs = Runs(
             store,
@@ -108,8 +108,12 @@ class Scheduler:
         vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets, values)
         tended = (self.credentials, blobs, vault, self.triggers, turns)
         self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
-        self.events = TenantEvents(current, self._feed)
-        self.mixed_events = MixedEvents(store, current, self._feed, self.reader)
+        feeds = LaneFeeds(self._feed, parts.others)
+        self.events = TenantEvents(store, current, feeds)
+        self.mixed_events = MixedEvents(
+            store, current, self.reader, self.events, feeds, parts.others
+        )
+        self.lanes_of = feeds.lanes_of
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)
         self.resources = Resources(store, current, clock, blobs)
@@ -134,6 +138,11 @@ class Scheduler:
             if self._pools is not None:
                 await self._pools.pushes.close()
             await self.secrets.close()
+
+    @property
+    def feed(self) -> Feed:
+        """What is committed in its shard, also while another process serves that."""
+        return self._feed
 
     @property
     def ready(self) -> asyncio.Event:
