@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.chaos.test_nodes import Nodes
-from tests.definitions import edge, node, workflow
+from tests.definitions import link, node, workflow
 from tests.processes.postgres import ask, postgres_server
 from tests.processes.process import Process
 from tests.processes.rest import TOKEN
@@ -109,7 +109,7 @@ def _chain(length: int, first: dict[str, Any]) -> dict[str, Any]:
     """A node that waits, and a chain behind it."""
     rest = [node("core.noop") for _ in range(length)]
     steps = [node("core.python", parameters={"code": WAITS, "inputs": first}), *rest]
-    edges = [edge(one, other) for one, other in zip(steps, steps[1:], strict=False)]
+    edges = [link(one, other) for one, other in zip(steps, steps[1:], strict=False)]
     return workflow(*steps, edges=edges)
 
 
@@ -244,9 +244,7 @@ def test_a_stream_at_the_other_node_is_refused_and_ended_as_at_the_owner(nodes: 
     kept = Reader(url, f"/api/v1/events?runId={run_id}", nodes.tokens[tenant])
     with reading(reader, kept):
         until(lambda: reader.ids and kept.ids, "both streams")
-        gone = nodes.at(owner).http.delete(
-            f"/api/v1/tokens/{made['tokenId']}", params={"tenant": tenant}
-        )
+        gone = nodes.at(owner, tenant).http.delete(f"/api/v1/tokens/{made['tokenId']}")
         assert gone.status_code == 204, gone.text
         until(lambda: reader.has_ended, "the end of the stream of the revoked token")
         assert not kept.has_ended
@@ -298,9 +296,7 @@ def test_the_stream_of_a_tenant_with_several_lanes_has_the_events_of_all(nodes: 
     readers = [
         Reader(nodes.url(number), "/api/v1/events", token, plain.ids[-1]) for number in (0, 1)
     ]
-    both = [
-        Reader(nodes.url(number), "/api/v1/stream", token, mixed.ids[-1]) for number in (0, 1)
-    ]
+    both = [Reader(nodes.url(number), "/api/v1/stream", token, mixed.ids[-1]) for number in (0, 1)]
     with reading(*readers, *both):
         runs = {_submit(rest, f"key {number}") for number in range(12)}
         lanes = {rest.get(f"runs/{run}")["status"] for run in runs}
@@ -357,4 +353,8 @@ def _submit(rest: Any, key: str) -> str:
 
 
 def _runs_of(events: list[dict[str, Any]]) -> set[str]:
-    return {one["data"]["runId"] for one in events if one["type"] == "run.status" and "runId" in one["data"]}
+    return {
+        one["data"]["runId"]
+        for one in events
+        if one["type"] == "run.status" and "runId" in one["data"]
+    }
