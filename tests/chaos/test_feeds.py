@@ -298,7 +298,7 @@ def test_the_stream_of_a_tenant_with_several_lanes_has_the_events_of_all(nodes: 
     ]
     both = [Reader(nodes.url(number), "/api/v1/stream", token, mixed.ids[-1]) for number in (0, 1)]
     with reading(*readers, *both):
-        runs = {_submit(rest, f"key {number}") for number in range(12)}
+        runs = {_submit(rest, f"key-{number}") for number in range(12)}
         lanes = {rest.get(f"runs/{run}")["status"] for run in runs}
         assert lanes <= {"queued", "running"}
         for reader in readers:
