@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _chain(length: int, first: dict[str, Any]) -> dict[str, Any]:
     """A node that waits, and a chain behind it."""
     rest = [node("core.noop") for _ in range(length)]
     steps = [node("core.python", parameters={"code": WAITS, "inputs": first}), *rest]
-    edges = [link(one, other) for one, other in zip(steps, steps[1:], strict=False)]
+    edges = [link(one, other) for one, other in pairwise(steps)]
     return workflow(*steps, edges=edges)
 
 
@@ -299,8 +300,6 @@ def test_the_stream_of_a_tenant_with_several_lanes_has_the_events_of_all(nodes: 
     both = [Reader(nodes.url(number), "/api/v1/stream", token, mixed.ids[-1]) for number in (0, 1)]
     with reading(*readers, *both):
         runs = {_submit(rest, f"key-{number}") for number in range(12)}
-        lanes = {rest.get(f"runs/{run}")["status"] for run in runs}
-        assert lanes <= {"queued", "running"}
         for reader in readers:
             until(lambda reader=reader: runs <= _runs_of(reader.data), "all runs")  # type: ignore[misc]
             assert {one.get("lane", 0) for one in reader.data} == {0, 1}
@@ -342,10 +341,68 @@ def test_the_stream_of_a_tenant_with_several_lanes_has_the_events_of_all(nodes: 
                 )
 
 
+def _pause() -> dict[str, Any]:
+    """A run that needs no worker: one that needs a package goes home while no worker of another lane has it."""
+    return workflow(node("core.wait", wait={"seconds": 3600}))
+
+
+@pytest.mark.timeout(300)
+def test_orders_about_many_runs_are_carried_out_in_all_lanes(nodes: Nodes) -> None:
+    tenant = "umbrella"
+    _with_two_lanes(nodes, tenant)
+    rest = nodes.at(1, tenant)
+    runs = {_submit(rest, f"key-{number}") for number in range(12)}
+    query = f"SELECT json_agg(DISTINCT lane) FROM astraflow.runs WHERE tenant = '{tenant}'"
+    assert json.loads(ask(nodes.system.database_url or "", query)) == [0, 1]
+    for number in (0, 1):
+        listed = nodes.at(number, tenant).get("runs", limit=50)["items"]
+        assert {one["runId"] for one in listed} == runs
+        assert {one["status"] for one in listed} == {"running"}
+        for run in runs:
+            assert nodes.at(number, tenant).get(f"runs/{run}")["status"] == "running"
+    done = rest.http.post("/api/v1/runs/cancel", json={"limit": 50})
+    assert done.status_code == 200, done.text
+    assert {one["runId"] for one in done.json()["items"]} == runs
+    assert not [one for one in done.json()["items"] if "code" in one], done.text
+    for run in runs:
+        assert rest.finished(run)["status"] == "cancelled"
+    again = rest.http.post(
+        "/api/v1/runs/rerun", json={"status": "cancelled", "mode": "all", "limit": 50}
+    )
+    assert again.status_code == 200, again.text
+    assert not [one for one in again.json()["items"] if "code" in one], again.text
+    made = {one["runId"]: one["newRunId"] for one in again.json()["items"]}
+    assert set(made) == runs
+    query = f"SELECT json_object_agg(run_id, lane) FROM astraflow.runs WHERE tenant = '{tenant}'"
+    lanes = json.loads(ask(nodes.system.database_url or "", query))
+    assert {run: lanes[run] for run in made} == {run: lanes[new] for run, new in made.items()}
+    left = {one["runId"] for one in rest.get("runs", status="running", limit=50)["items"]}
+    assert left == set(made.values())
+    snapshots = [
+        Reader(
+            nodes.url(n),
+            f"/api/v1/stream?runs={','.join(left)}&snapshot=true",
+            nodes.tokens[tenant],
+        )
+        for n in (0, 1)
+    ]
+    with reading(*snapshots):
+        for reader in snapshots:
+            until(lambda reader=reader: len(_snapshots(reader)) == len(left), "all snapshots")  # type: ignore[misc]
+            for shown in _snapshots(reader):
+                (waiting,) = shown["nodes"]
+                assert waiting["waitingFor"]["kind"] == "timer", shown
+
+
+def _snapshots(reader: Reader) -> list[dict[str, Any]]:
+    events = [one for batch in reader.data for one in batch["events"]]
+    return [one["data"] for one in events if one["type"] == "run.snapshot"]
+
+
 def _submit(rest: Any, key: str) -> str:
     made = rest.http.post(
         "/api/v1/runs",
-        json={"workflow": workflow(node("core.noop"))},
+        json={"workflow": _pause()},
         headers={"idempotency-key": key},
     )
     assert made.status_code == 202, made.text

@@ -240,8 +240,6 @@ def _publish_too_early(self: RemoteFeed, frame: Published) -> None:
     self._feed.publish(frame.segments, frame.events)
 
 
-
-
 def _forget_what_was_lost(self: Subscription[Any]) -> bool:
     was, self.has_overflown = self.has_overflown, False
     return was and not self.is_of_node

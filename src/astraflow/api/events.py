@@ -205,9 +205,9 @@ class EventEndpoints(Endpoints):
         tag="events",
         text="Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the "
         "last event of the tenant (of each of its lanes, if it has several) and of each run. To follow other runs, "
-        "connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events of "
-        "the tenant begin now if no last id is given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is "
-        "`run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that "
+        "connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events "
+        "of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end "
+        "when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that "
         "does not read for 30 seconds is disconnected, and may reconnect.",
         query=FollowStream,
         headers=(_LAST_POSITION,),

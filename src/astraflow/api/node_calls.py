@@ -12,7 +12,9 @@ from urllib.parse import quote
 import msgspec
 
 from astraflow.core.contract.events import RunSnapshot, WorkerLoad
+from astraflow.core.contract.reruns import BulkItem
 from astraflow.lean_httpx import httpx
+from astraflow.scheduler.bulk_runs import RunOrder, encode_order
 from astraflow.scheduler.feed_frames import FeedChange, Frame, FrameReader, change_bytes
 from astraflow.scheduler.node_followers import ALIVE_S
 from astraflow.scheduler.remote_feed import LinkLost
@@ -27,6 +29,7 @@ INTERNAL: Final = "/internal/v1/"
 FEED: Final = f"{INTERNAL}feed"
 SNAPSHOT: Final = f"{INTERNAL}snapshot"
 LOADS: Final = f"{INTERNAL}loads"
+ORDERS: Final = f"{INTERNAL}orders"
 FEED_ID: Final = "x-astra-feed"
 """The header of the response that says by which id changes of an internal stream name it."""
 
@@ -38,6 +41,7 @@ MAX_CALLS: Final = 1_000
 """Connections to other nodes: a stream for each shard, and what its readers ask when they come."""
 
 _snapshot: Final = msgspec.json.Decoder(RunSnapshot)
+_item: Final = msgspec.json.Decoder(BulkItem)
 _loads: Final = msgspec.json.Decoder(dict[str, WorkerLoad])
 
 
@@ -120,13 +124,27 @@ class NodeCalls:
         body = await self._ask(shard, f"{LOADS}?shard={shard}&tenant={quote(tenant)}")
         return None if body is None else _loads.decode(body)
 
-    async def _ask(self, shard: int, target: str) -> bytes | None:
+    async def carry_out(self, lane: int, order: RunOrder) -> BulkItem | None:
+        shard = self._node.shard_of(order.tenant, lane)
+        if shard is None:
+            return None
+        scheduler = self._node.scheduler_of(shard)
+        if scheduler is not None:
+            return await scheduler.bulk_runs.carry_out_here(order)
+        body = await self._ask(shard, f"{ORDERS}?shard={shard}", encode_order(order))
+        return None if body is None else _item.decode(body)
+
+    async def _ask(self, shard: int, target: str, order: bytes = b"") -> bytes | None:
         """What the owner says; None: it is not there, or says nothing."""
         url = self._node.url_of(shard)
         if url is None:
             return None
+        method = "POST" if order else "GET"
+        headers = self._signed(method, target, order)
         try:
-            response = await self._client.get(url + target, headers=self._signed("GET", target))
+            response = await self._client.request(
+                method, url + target, headers=headers, content=order or None
+            )
         except httpx.HTTPError:
             return None
         return response.content if response.status_code == 200 else None

@@ -2,8 +2,8 @@
 
 1. A request without the signature of a node is refused, whatever it asks, before anything else is looked at.
 2. A shard that is not served here is refused with 421: the other node looks for its owner.
-3. A node may read all of a shard. That a reader may see what it asked for was decided by the owner when its stream was
-   opened (`stream_grants`).
+3. A node may read all of a shard, and give orders about its runs. That a reader may see what it asked for was decided
+   by the owner when its stream was opened (`stream_grants`); that somebody may give an order, by the home.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
+import msgspec
+
 from astraflow.api.hop import ClientLeft, KeptBody
-from astraflow.api.node_calls import FEED, FEED_ID, INTERNAL, LOADS, SNAPSHOT
+from astraflow.api.node_calls import FEED, FEED_ID, INTERNAL, LOADS, ORDERS, SNAPSHOT
 from astraflow.api.responses import (
     DROP,
     NO_CONTENT,
@@ -25,6 +27,7 @@ from astraflow.api.responses import (
 )
 from astraflow.core import errors
 from astraflow.core.ids import RunId
+from astraflow.scheduler.bulk_runs import decode_order
 from astraflow.scheduler.feed_frames import BadFeed, read_change
 
 if TYPE_CHECKING:
@@ -85,6 +88,8 @@ class NodeEndpoints:
             return _FeedStream(self._followers, self._followers.open(scheduler.feed, shard))
         if method == "POST" and path.startswith(f"{FEED}/"):
             return self._change(path.removeprefix(f"{FEED}/"), shard, body)
+        if (method, path) == ("POST", ORDERS):
+            return await _carry_out(scheduler, body)
         if method == "GET" and path in (SNAPSHOT, LOADS):
             return await _known(scheduler, path, given.get("tenant", ""), given.get("run", ""))
         raise errors.Refused(errors.REQUEST_NO_ROUTE, "there is nothing at this path")
@@ -105,6 +110,15 @@ async def _known(scheduler: Scheduler, path: str, tenant: str, run_id: str) -> A
         return json_response(scheduler.mixed_events.loads_of(tenant))
     snapshot, _ = await scheduler.reader.snapshot(tenant, RunId(run_id), asks_others=False)
     return json_response(snapshot)
+
+
+async def _carry_out(scheduler: Scheduler, body: bytes) -> AsgiApp:
+    """The other node has checked who gives the order."""
+    try:
+        order = decode_order(body)
+    except msgspec.DecodeError as error:
+        raise errors.Refused(errors.REQUEST_INVALID, str(error)) from error
+    return json_response(await scheduler.bulk_runs.carry_out_here(order))
 
 
 class _FeedStream:

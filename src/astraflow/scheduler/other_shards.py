@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astraflow.core.contract.events import RunSnapshot, WorkerLoad
+    from astraflow.core.contract.reruns import BulkItem
     from astraflow.core.ids import RunId
+    from astraflow.scheduler.bulk_runs import RunOrder
     from astraflow.scheduler.feed import Feed
 
 
@@ -29,6 +31,9 @@ class OtherShards(Protocol):
     async def loads(self, tenant: str, lane: int) -> dict[str, WorkerLoad] | None:
         """What the workers of a tenant do, as the engine of a lane knows; None: its owner does not answer."""
 
+    async def carry_out(self, lane: int, order: RunOrder) -> BulkItem | None:
+        """Have a lane carry out an order about one of its runs; None: its owner does not answer."""
+
 
 class NoOtherShards:
     """One scheduler for all."""
@@ -43,6 +48,9 @@ class NoOtherShards:
         return None
 
     async def loads(self, tenant: str, lane: int) -> dict[str, WorkerLoad] | None:
+        return None
+
+    async def carry_out(self, lane: int, order: RunOrder) -> BulkItem | None:
         return None
 
 

@@ -8,6 +8,7 @@ from astraflow.core import errors
 from astraflow.core.security.bearer import ApiTokens
 from astraflow.scheduler.audits import Audits
 from astraflow.scheduler.blob_services import BlobServices
+from astraflow.scheduler.bulk_runs import BulkRuns
 from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
@@ -101,6 +102,7 @@ class Scheduler:
         )
         self.messages = RunMessages(current, self.reader, self.secrets)
         self.reruns = Reruns(store, self.runs, self.reader)
+        self.bulk_runs = BulkRuns(self.runs, self.reruns, parts.others)
         self.triggers = TriggerServices(
             table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids
         )
