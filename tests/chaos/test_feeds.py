@@ -391,7 +391,7 @@ def test_orders_about_many_runs_are_carried_out_in_all_lanes(nodes: Nodes) -> No
             until(lambda reader=reader: len(_snapshots(reader)) == len(left), "all snapshots")  # type: ignore[misc]
             for shown in _snapshots(reader):
                 (waiting,) = shown["nodes"]
-                assert waiting["waitingFor"]["kind"] == "timer", shown
+                assert waiting["waitingFor"]["kind"] == "time", shown
 
 
 def _snapshots(reader: Reader) -> list[dict[str, Any]]:

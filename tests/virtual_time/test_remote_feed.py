@@ -14,7 +14,7 @@ from astraflow.core.ids import RunId
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler import feed_frames, node_followers, remote_feed
 from astraflow.scheduler.feed import Feed, FeedKey, Subscription
-from astraflow.scheduler.feed_frames import FeedChange, Frame, FrameReader, Published
+from astraflow.scheduler.feed_frames import FeedChange, FeedFrameReader, Frame, Published
 from astraflow.scheduler.node_followers import NodeFollower, NodeFollowers
 from astraflow.scheduler.remote_feed import LinkLost, RemoteFeed
 from astraflow.store.rows import FactSegment, TenantEvent
@@ -75,7 +75,7 @@ class Link:
         await self._world.delay()
 
     async def frames(self) -> AsyncIterator[Frame]:
-        reader = FrameReader()
+        reader = FeedFrameReader()
         async with aclosing(self._follower.frames()) as frames:
             async for raw in frames:
                 await self._world.delay()
@@ -174,7 +174,8 @@ class World:
         await asyncio.sleep(self.rng.choice((0.0, 0.0, 0.01, 0.3)))
 
     def come(self) -> None:
-        key: FeedKey = self.rng.choice([("events", LANE), *(("run", run) for run in RUNS)])  # type: ignore[list-item]
+        keys: list[FeedKey] = [("events", LANE), *(("run", run) for run in RUNS)]
+        key = self.rng.choice(keys)
         after = self.rng.randint(0, self._numbers[key[1]])
         self.readers.append(Reader(self.rng.choice(self.nodes), key, after))
 

@@ -176,7 +176,9 @@ class EventEndpoints(Endpoints):
         _refuse_ahead(after.home, heads.home)
         for lane, at in after.others.items():
             _refuse_ahead(at, heads.others.get(lane, 0))
-        return TenantOpening(tenant, after.after(self._scheduler.lanes_of(tenant)), seen is None)
+        return TenantOpening(
+            tenant, after.after(self._scheduler.events.feeds.lanes_of(tenant)), seen is None
+        )
 
     def follow(self, opening: StreamOpening) -> EventStream:
         """The stream, whoever has opened it. Raises: Unavailable."""
@@ -207,8 +209,8 @@ class EventEndpoints(Endpoints):
         "last event of the tenant (of each of its lanes, if it has several) and of each run. To follow other runs, "
         "connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events "
         "of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end "
-        "when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that "
-        "does not read for 30 seconds is disconnected, and may reconnect.",
+        "when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id "
+        "is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect.",
         query=FollowStream,
         headers=(_LAST_POSITION,),
         replies={200: Reply("The stream.", StreamBatch, "text/event-stream")},

@@ -15,7 +15,7 @@ from astraflow.core.contract.events import RunSnapshot, WorkerLoad
 from astraflow.core.contract.reruns import BulkItem
 from astraflow.lean_httpx import httpx
 from astraflow.scheduler.bulk_runs import RunOrder, encode_order
-from astraflow.scheduler.feed_frames import FeedChange, Frame, FrameReader, change_bytes
+from astraflow.scheduler.feed_frames import FeedChange, FeedFrameReader, Frame, change_bytes
 from astraflow.scheduler.node_followers import ALIVE_S
 from astraflow.scheduler.remote_feed import LinkLost
 
@@ -164,7 +164,7 @@ class _Link:
         await self._calls.post(self._url, self._target, change_bytes(change))
 
     async def frames(self) -> AsyncIterator[Frame]:
-        reader = FrameReader()
+        reader = FeedFrameReader()
         async for piece in self._response.aiter_raw():
             for frame in reader.feed(piece):
                 yield frame

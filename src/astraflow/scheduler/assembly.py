@@ -154,7 +154,6 @@ def assemble(
     ring = KeyRing.of_secrets(secrets)
     base_url = (settings.public_url or origin).rstrip("/")
     current = Current()
-    gauge = SchedulerGauge(metrics, current, is_alone=turns is None)
     parts = Parts(
         scheduler_id=scheduler_id or new_scheduler_id(),
         store=store,
@@ -170,7 +169,7 @@ def assemble(
         retention=settings.retention(),
         authenticate=authenticator(tokens, settings.worker_auth),
         tokens=SessionTokens(ring),
-        gauge=gauge,
+        gauge=SchedulerGauge(metrics, current, is_alone=turns is None),
         reached=reached,
         session_ttl_s=settings.session_ttl_seconds,
         session_idle_s=settings.session_idle_seconds,

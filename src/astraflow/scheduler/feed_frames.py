@@ -1,7 +1,7 @@
 """What nodes tell one another on an internal stream: frames of a length and a MessagePack value.
 
-The owner of a shard sends `Published`, `Lost` and `Alive`; the node that follows sends `FeedChange`, each in a request
-of its own.
+The owner of a shard sends `Published`, `FeedGap` and `Alive`; the node that follows sends `FeedChange`, each in a
+request of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Published(msgspec.Struct, frozen=True, tag="published", array_like=True):
     events: list[TenantEvent] = []
 
 
-class Lost(msgspec.Struct, frozen=True, tag="lost", array_like=True):
+class FeedGap(msgspec.Struct, frozen=True, tag="gap", array_like=True):
     """More was committed than could wait for this node: it reads the store again."""
 
 
@@ -45,7 +45,7 @@ class FeedChange(msgspec.Struct, frozen=True):
     drop: Annotated[list[FeedKey], msgspec.Meta(max_length=MAX_CHANGES)] = []
 
 
-Frame = Published | Lost | Alive
+Frame = Published | FeedGap | Alive
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _frame: Final = msgspec.msgpack.Decoder(Frame)
@@ -84,7 +84,7 @@ def read_change(body: bytes) -> FeedChange:
         raise BadFeed(str(error)) from error
 
 
-class FrameReader:
+class FeedFrameReader:
     """Bytes in, frames out."""
 
     def __init__(self) -> None:

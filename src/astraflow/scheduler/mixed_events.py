@@ -69,12 +69,11 @@ class MixedEvents:
         current: Current,
         reader: RunReader,
         events: TenantEvents,
-        feeds: LaneFeeds,
         others: OtherShards,
     ) -> None:
         self._store = store
         self._events = events
-        self._feeds = feeds
+        self._feeds = events.feeds
         self._reader = reader
         self._loads = FleetLoads(current, others)
         self.loads_of = self._loads.ask

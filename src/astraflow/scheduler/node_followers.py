@@ -19,7 +19,7 @@ from astraflow.scheduler.feed_frames import (
     NODE_BUFFER_BYTES,
     Alive,
     FeedChange,
-    Lost,
+    FeedGap,
     frame_bytes,
     published,
 )
@@ -71,7 +71,7 @@ class NodeFollower:
                 yield frame_bytes(Alive())
                 continue
             if subscription.read_again():
-                yield frame_bytes(Lost())
+                yield frame_bytes(FeedGap())
             elif items:
                 yield frame_bytes(published(items))
 

@@ -23,8 +23,8 @@ from astraflow.scheduler.feed_frames import (
     MAX_CHANGES,
     BadFeed,
     FeedChange,
+    FeedGap,
     Frame,
-    Lost,
     Published,
 )
 
@@ -168,7 +168,7 @@ class RemoteFeed:
         async for frame in link.frames():
             if isinstance(frame, Published):
                 self._publish(frame)
-            elif isinstance(frame, Lost):
+            elif isinstance(frame, FeedGap):
                 self._feed.reread(self._placed)
 
     def _publish(self, frame: Published) -> None:

@@ -77,10 +77,9 @@ class Scheduler:
         self._pools = pools
         pushes = None if pools is None else pools.pushes
         self.secrets = SecretVault(store, current, clock, ids, masters)
-        self.catalogs = catalogs
-        self.workflows = Workflows(
-            store, catalogs, current, self.secrets, table, clock, parts.retention.workflow_versions
-        )
+        self.catalogs, versions = catalogs, parts.retention.workflow_versions
+        saved = (store, catalogs, current, self.secrets, table, clock)
+        self.workflows = Workflows(*saved, versions)
         self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
         self.reader = RunReader(store, current, ended, self._feed, clock, parts.others)
@@ -103,30 +102,23 @@ class Scheduler:
         self.messages = RunMessages(current, self.reader, self.secrets)
         self.reruns = Reruns(store, self.runs, self.reader)
         self.bulk_runs = BulkRuns(self.runs, self.reruns, parts.others)
-        self.triggers = TriggerServices(
-            table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids
-        )
+        of_runs = (self.runs, self.reader, self.secrets, self._feed)
+        self.triggers = TriggerServices(table, store, current, *of_runs, clock, ids)
         values = ValueStore(None if blobs is None else blobs.copies, current)
         vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets, values)
         tended = (self.credentials, blobs, vault, self.triggers, turns)
         self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
-        feeds = LaneFeeds(self._feed, parts.others)
-        self.events = TenantEvents(store, current, feeds)
-        self.mixed_events = MixedEvents(
-            store, current, self.reader, self.events, feeds, parts.others
-        )
-        self.lanes_of = feeds.lanes_of
+        self.events = TenantEvents(store, current, LaneFeeds(self._feed, parts.others))
+        self.mixed_events = MixedEvents(store, current, self.reader, self.events, parts.others)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)
         self.resources = Resources(store, current, clock, blobs)
-        self._callbacks = (
-            None
-            if pools is None
-            else TaskCallbacks(store, current, ended, pools.tokens, pools.pushes, clock)
-        )
-        self._packages = (
-            None if blobs is None else Packages(store, blobs.repository, current, clock, ids)
-        )
+        self._callbacks = self._packages = None
+        if pools is not None:
+            of_pools = (pools.tokens, pools.pushes)
+            self._callbacks = TaskCallbacks(store, current, ended, *of_pools, clock)
+        if blobs is not None:
+            self._packages = Packages(store, blobs.repository, current, clock, ids)
 
     async def run(self) -> None:
         """Open the store and serve until cancelled.

@@ -68,12 +68,12 @@ class TenantEvents:
     def __init__(self, store: Store, current: Current, feeds: LaneFeeds) -> None:
         self._store = store
         self._current = current
-        self._feeds = feeds
+        self.feeds = feeds
 
     async def heads(self, tenant: str) -> LanePosition:
         """The number of the last event of each lane."""
         lasts = {HOME_LANE: self._current.writer.rows.head_of(tenant)}
-        for lane in self._feeds.lanes_of(tenant):
+        for lane in self.feeds.lanes_of(tenant):
             if lane != HOME_LANE:
                 lasts[lane] = await self._store.last_tenant_event(lane_name(tenant, lane))
         await self._current.writer.barrier()
@@ -84,7 +84,7 @@ class TenantEvents:
     ) -> AsyncGenerator[list[TenantEvent], None]:
         """Events of these lanes beyond these numbers."""
         if set(after) == {HOME_LANE}:
-            home = self._feeds.of(tenant, HOME_LANE)
+            home = self.feeds.of(tenant, HOME_LANE)
             async with aclosing(home.events(tenant, after[HOME_LANE])) as batches:
                 async for events in batches:
                     yield events
@@ -98,9 +98,9 @@ class TenantEvents:
     ) -> AsyncGenerator[list[TenantEvent], None]:
         subscription: Subscription[TenantEvent] = Subscription()
         wanted: list[tuple[Feed, FeedKey]] = [
-            (self._feeds.of(tenant, lane), ("events", lane_name(tenant, lane))) for lane in after
+            (self.feeds.of(tenant, lane), ("events", lane_name(tenant, lane))) for lane in after
         ]
-        with self._feeds.subscribed(subscription, wanted):
+        with self.feeds.subscribed(subscription, wanted):
             unread = list(after)
             while not subscription.is_over:
                 while unread:
