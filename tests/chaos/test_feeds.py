@@ -142,8 +142,10 @@ def test_readers_of_the_other_node_see_each_event_once_while_the_owner_changes(
     of_runs = [Reader(url, f"/api/v1/events?runId={run}", token) for run in runs]
     of_tenant = Reader(url, "/api/v1/events?lastEventId=0", token)
     mixed = Reader(url, f"/api/v1/stream?runs={','.join(runs)}&lastEventId=0", token)
-    with reading(*of_runs, of_tenant, mixed):
+    at_owner = Reader(nodes.url(owner), f"/api/v1/events?runId={runs[1]}", token)
+    with reading(*of_runs, of_tenant, mixed, at_owner):
         until(lambda: all(len(one.ids) >= 4 for one in of_runs), "the starts of both runs")
+        until(lambda: len(at_owner.ids) >= 4, "the stream at the owner")
         assert _feeds_at(nodes, owner) == 1
         gates[0].touch()  # this run goes on while the owner ends
         gone: Process = nodes.nodes[owner]
@@ -156,6 +158,9 @@ def test_readers_of_the_other_node_see_each_event_once_while_the_owner_changes(
                 until(lambda: _owner_of(nodes, tenant) == other, "the next owner")
                 gates[1].touch()
                 until(lambda: all(one.has_ended for one in of_runs), "the ends of the streams")
+            # It is not the owner any more: its reader is told what the next one has committed.
+            until(lambda: at_owner.has_ended, "the end of the stream at the former owner")
+            assert at_owner.data == of_runs[1].data
         else:
             gates[1].touch()
             until(lambda: all(one.has_ended for one in of_runs), "the ends of the streams")
