@@ -290,3 +290,32 @@ def test_many_readers_of_one_node_have_one_stream() -> None:
         return streams, kept
 
     assert run_virtual(main) == (1, 1)
+
+
+def test_a_feed_that_failed_is_begun_again() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        world = World(2)
+        await world.change_owner(world.nodes[0])
+        dial, failures = world.dial, [RuntimeError("a bug")]
+
+        @asynccontextmanager
+        async def fail_once(node: Node) -> AsyncIterator[Link]:
+            if failures:
+                raise failures.pop()
+            async with dial(node) as link:
+                yield link
+
+        world.dial = fail_once  # type: ignore[method-assign, assignment]
+        world.readers.append(Reader(world.nodes[1], ("run", RUNS[0]), 0))
+        for _ in range(10):
+            await world.commit()
+            await asyncio.sleep(1)
+        assert not failures
+        world.check()
+        world.readers[0].task.cancel()
+        await asyncio.sleep(remote_feed.LINGER_S + 1)
+        for node in world.nodes:
+            node.feed.end()
+        await asyncio.sleep(0)
+
+    run_virtual(main)

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.event_streams import (
@@ -183,6 +183,12 @@ class EventEndpoints(Endpoints):
     def follow(self, opening: StreamOpening) -> EventStream:
         """The stream, whoever has opened it. Raises: Unavailable."""
         self._streams.check_room()
+        if not isinstance(opening, RunOpening):
+            # Whoever has opened it may not have known of a lane that is new.
+            lanes = self._scheduler.events.feeds.lanes_of(opening.tenant)
+            new = {lane: 0 for lane in lanes if lane not in opening.after}
+            if new:
+                opening = structs.replace(opening, after={**opening.after, **new})
         tenant, first, ping = opening.tenant, b"", COMMENT_PING
         if isinstance(opening, RunOpening):
             reader = self._scheduler.reader

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from astraflow.api.hop import ANSWERED, CameFrom, ClientLeft, Hops, KeptBody, Outcome
 from astraflow.api.lane_finder import LaneAnswer, LaneFinder
 from astraflow.api.responses import REQUEST_ID, json_response, problem_response
-from astraflow.api.stream_grants import GRANT, GRANT_HEADER, decode_grant
+from astraflow.api.stream_grants import GRANT, GRANT_HEADER, BadGrant, decode_grant
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE
@@ -203,4 +203,9 @@ class Front:
         if app is None:  # the look that shows the shard is still to come
             raise errors.Unavailable(errors.SHARD_UNREACHABLE, "the shard is not known here yet")
         await self._learn_credential(app.scheduler, scope)
-        await app.follow(decode_grant(grant), scope, receive, send)
+        try:
+            opening = decode_grant(grant)
+        except BadGrant as error:
+            code, why = errors.SHARD_UNREACHABLE, f"the grant cannot be read: {error}"
+            raise errors.Unavailable(code, why) from error
+        await app.follow(opening, scope, receive, send)

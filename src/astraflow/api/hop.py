@@ -211,10 +211,7 @@ class Hops:
             if response.status_code == MOVED:
                 return right_lane(await response.aread())
             if response.headers.get("content-type") == GRANT_TYPE.decode():
-                grant = await response.aread()
-                await response.aclose()  # the stream needs it no more
-                await granted(grant)
-                return ANSWERED
+                return await self._take_grant(response, is_owner, granted)
             await _while_owner(_forward(response, receive, send), is_owner)
         except (httpx.HTTPError, OwnerChanged):
             drop = (scope.get("extensions") or {}).get(DROP)
@@ -222,6 +219,21 @@ class Hops:
                 drop(b"")  # the client sees that the response is not whole
         finally:
             await response.aclose()
+        return ANSWERED
+
+    async def _take_grant(
+        self,
+        response: httpx.Response,
+        is_owner: Callable[[], bool],
+        granted: Callable[[bytes], Awaitable[None]],
+    ) -> Outcome:
+        """Nothing was sent to the client yet: without the whole grant the next owner is asked."""
+        try:
+            grant = await _while_owner(response.aread(), is_owner)
+        except (httpx.HTTPError, OwnerChanged):
+            return None
+        await response.aclose()  # the stream needs it no more
+        await granted(grant)
         return ANSWERED
 
     def _target(self, url: str, scope: Scope) -> httpx.URL:

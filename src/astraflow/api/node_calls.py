@@ -82,7 +82,7 @@ class NodeCalls:
                 if response.status_code != 200:
                     raise LinkLost(f"{url} answers {response.status_code}")
                 yield _Link(self, shard, url, response)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise LinkLost(f"{url}: {type(error).__name__}") from error
 
     async def post(self, url: str, target: str, body: bytes) -> None:
@@ -145,7 +145,7 @@ class NodeCalls:
             response = await self._client.request(
                 method, url + target, headers=headers, content=order or None
             )
-        except httpx.HTTPError:
+        except (httpx.HTTPError, httpx.InvalidURL):
             return None
         return response.content if response.status_code == 200 else None
 

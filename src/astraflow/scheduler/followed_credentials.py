@@ -47,7 +47,7 @@ class FollowedCredentials:
             try:
                 await self._look()
                 was_there = True
-            except errors.StoreError as error:
+            except errors.AstraflowError as error:
                 if was_there:
                     _log.warning("credentials could not be read: %s", error.message)
                 was_there = False

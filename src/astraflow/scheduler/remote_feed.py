@@ -100,6 +100,21 @@ class RemoteFeed:
     def _start(self) -> None:
         if self._running is None and self._feed.followers:
             self._running = asyncio.get_running_loop().create_task(self._run())
+            self._running.add_done_callback(self._ended)
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        """It ends by itself when nobody needs it. After a bug, followers must not wait for ever."""
+        if running.cancelled() or running.exception() is None:
+            return
+        _log.error("the feed of shard %d failed", self._shard, exc_info=running.exception())
+        if self._running is running:
+            self._running = None
+            self._placed.clear()
+            asyncio.get_running_loop().call_later(RETRY_S, self._start_again)
+
+    def _start_again(self) -> None:
+        if self._is_needed:
+            self._start()
 
     async def _run(self) -> None:
         while self._feed.followers:
