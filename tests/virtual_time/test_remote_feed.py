@@ -305,7 +305,7 @@ def test_a_feed_that_failed_is_begun_again() -> None:
             async with dial(node) as link:
                 yield link
 
-        world.dial = fail_once  # type: ignore[method-assign, assignment]
+        world.dial = fail_once  # type: ignore[method-assign]
         world.readers.append(Reader(world.nodes[1], ("run", RUNS[0]), 0))
         for _ in range(10):
             await world.commit()
