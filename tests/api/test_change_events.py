@@ -43,7 +43,7 @@ async def test_changes_of_workflows_are_told() -> None:
             ("workflow.draft_discarded", who),
             ("workflow.deleted", who),
         ]
-        assert items[0]["id"] == await rig.scheduler.events.last("default")
+        assert items[0]["id"] == (await rig.scheduler.events.heads("default")).home
         answer = await rig.get("/api/v1/runs")
         assert answer.status_code == 200
 
@@ -106,7 +106,7 @@ def _inflight(items: list[dict[str, Any]]) -> int:
 
 async def test_the_stream_of_the_tenant_alone_has_them_too() -> None:
     async with serving() as rig:
-        before = await rig.scheduler.events.last("default")
+        before = (await rig.scheduler.events.heads("default")).home
         await rig.post("/api/v1/workflows", json=definition())
         assert await _next_type(rig, before) == "workflow.saved"
 

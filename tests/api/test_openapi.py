@@ -199,7 +199,7 @@ async def _check_events(rig: Rig, run_id: str, other: str) -> None:
         assert event is not None
         problems = validator("RunStreamEvent").iter_errors(event["data"])
         assert [problem.message for problem in problems] == [], event
-    last = await rig.scheduler.events.last("default")
+    last = (await rig.scheduler.events.heads("default")).home
     async with following(rig, "?lastEventId=0") as stream:
         for _ in range(last):
             told = await stream.next()

@@ -253,7 +253,7 @@ async def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missi
     async with serving(store_url) as rig:
         for _ in range(5):
             await rig.submit()
-        last = await rig.scheduler.events.last("default")
+        last = (await rig.scheduler.events.heads("default")).home
         now = rig.scheduler.serving
         old = Retention(tenant_events_s=0.0)
         far = SystemClock().wall_ms() + 1_000

@@ -116,7 +116,7 @@ def test_a_store_that_does_not_answer_is_not_waited_for_for_ever() -> None:
             await scheduler.runs.submit(rig.submission("ok", key="second"))
         assert refused.value.detail == {"outcome": "refused"}
         with pytest.raises(Undecided):
-            await scheduler.events.last(TENANT)
+            await scheduler.events.heads(TENANT)
         rig.let_go()
         await rig.until(scheduler.is_ready)
         first = await scheduler.runs.submit(rig.submission("ok", key="first"))

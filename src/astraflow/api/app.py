@@ -46,6 +46,7 @@ from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, r
 from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.scope_routes import ScopeEndpoints
 from astraflow.api.secret_routes import SecretEndpoints
+from astraflow.api.stream_grants import StreamOpening
 from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
 from astraflow.api.tenant_routes import TenantEndpoints
@@ -61,7 +62,7 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Code, Refused, Unavailable
 from astraflow.core.security.bearer import TokenRecord
-from astraflow.core.security.policy import SITE
+from astraflow.core.security.policy import READ, SITE
 from astraflow.observe.audit_marks import AuditMark, begin_audit
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.request_ids import begin_request, current_request_id
@@ -153,7 +154,8 @@ class Application:
         self._gate = gate
         self._web_app = web_app
         self._counter = metrics.requests
-        self._scheduler = scheduler
+        self.scheduler = self._scheduler = scheduler
+        self._events = next((one for one in endpoints if isinstance(one, EventEndpoints)), None)
         self._router: Router[_Target] = Router()
         for part in endpoints:
             for route in routes_of(type(part)):
@@ -178,6 +180,19 @@ class Application:
     def admit_site_admin(self, scope: Scope) -> None:
         """Raises: Refused, Forbidden: the request is not of an admin of the site."""
         self._gate.admit(SITE, scope["method"], scope["headers"])
+
+    async def follow(
+        self, opening: StreamOpening, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve a stream that the owner of its tenant has granted. It ends with its credential, as at the owner."""
+        try:
+            bearer = self._gate.admit(READ, scope["method"], scope["headers"])
+            assert bearer is not None, "a stream needs a credential"
+            assert self._events is not None, "an application has its streams"
+            response = self._gate.watched(bearer, self._events.follow(opening))
+        except AstraflowError as error:
+            response = problem_response(error)
+        await response(scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive) -> AsgiApp:
         refused = self._check(scope)

@@ -8,8 +8,9 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from astraflow.api.asgi import Receive, Scope, Send
-from astraflow.api.responses import DROP, encode, request_id_header
+from astraflow.api.responses import DROP, Response, encode, request_id_header
 from astraflow.api.routes import Timing
+from astraflow.api.stream_grants import GRANT, GRANT_TYPE, StreamOpening, encode_grant
 from astraflow.core import errors
 from astraflow.core.contract.events import StreamEnd
 from astraflow.core.errors import AstraflowError, Unavailable
@@ -79,18 +80,24 @@ class EventStream:
     def __init__(
         self,
         streams: OpenStreams,
-        tenant: str,
+        opening: StreamOpening,
         pieces: AsyncGenerator[bytes, None],
         first: bytes = b"",
         ping: bytes = COMMENT_PING,
     ) -> None:
         self._streams = streams
-        self._tenant = tenant
+        self._opening = opening
+        self._tenant = opening.tenant
         self._pieces = pieces
         self._first = first
         self._ping = ping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get(GRANT):
+            await self._pieces.aclose()
+            grant = Response(encode_grant(self._opening), media_type=GRANT_TYPE)
+            await grant(scope, receive, send)
+            return
         self._streams.opened(self._tenant)
         try:
             async with aclosing(self._pieces):

@@ -19,18 +19,27 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec import UNSET, Raw, structs
 
 from astraflow.api.asgi import AsgiApp
-from astraflow.api.event_streams import EVENT_PING, EventStream, OpenStreams, error_bytes
+from astraflow.api.event_streams import (
+    COMMENT_PING,
+    EVENT_PING,
+    EventStream,
+    OpenStreams,
+    error_bytes,
+)
 from astraflow.api.requests import Request, as_number
 from astraflow.api.responses import NO_CONTENT, encode
 from astraflow.api.routes import Endpoints, Header, Reply, Services, route
 from astraflow.api.run_routes import bounded
 from astraflow.api.shown_segments import ShownSegments, event_bytes, pieces_of
 from astraflow.api.stream_batches import batch_bytes, batch_pieces
+from astraflow.api.stream_grants import RunOpening, StreamOpening, TenantOpening
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import lane_of_name
 from astraflow.core.contract.events import (
+    MAX_LANE_POSITION_CHARS,
     Event,
     EventScope,
     FollowEvents,
@@ -41,6 +50,7 @@ from astraflow.core.contract.streams import (
     MAX_POSITION_CHARS,
     MAX_STREAM_RUNS,
     FollowStream,
+    LanePosition,
     StreamBatch,
     StreamPosition,
 )
@@ -54,7 +64,6 @@ _NO_SCOPE: Final = EventScope()
 _LAST_ID: Final = Header(
     "Last-Event-ID",
     "The last id that was seen: the stream goes on after it. It wins over `lastEventId`.",
-    {"type": "integer", "minimum": 0},
 )
 _LAST_POSITION: Final = Header(
     "Last-Event-ID", "The last id that was seen. It wins over `lastEventId`."
@@ -68,6 +77,7 @@ def _message_bytes(message: StreamMessage) -> bytes:
 def _tenant_event(row: TenantEvent) -> Event:
     return Event(
         id=row.number,
+        lane=lane_of_name(row.tenant) or UNSET,
         type=row.type,
         occurred_at=iso(row.at),
         scope=_NO_SCOPE,
@@ -76,18 +86,25 @@ def _tenant_event(row: TenantEvent) -> Event:
 
 
 class _TenantEncoder:
-    """The events of a tenant on the wire. Where retention has removed some, `stream.reset` names the gap."""
+    """The events of a tenant on the wire. Where retention has removed some, `stream.reset` names the gap. The id of an
+    event is the position in all lanes: with one lane, its number."""
 
-    def __init__(self, after: int | None) -> None:
-        """`after` None: from the next one on, whatever its number."""
-        self._last = after
+    def __init__(self, opening: TenantOpening) -> None:
+        self._lasts = dict(opening.after)
+        self._has_several = len(opening.after) > 1
+        # From now on: the first event of a lane may have any number.
+        self._new = set(opening.after) if opening.is_from_now else set()
 
     def __call__(self, row: TenantEvent) -> bytes:
-        last, self._last = self._last, row.number
-        encoded = event_bytes(_tenant_event(row))
-        if last is None or row.number == last + 1:
+        lane = lane_of_name(row.tenant)
+        last, self._lasts[lane] = self._lasts[lane], row.number
+        position = str(LanePosition.of(self._lasts)) if self._has_several else str(row.number)
+        encoded = event_bytes(_tenant_event(row), position)
+        is_new = lane in self._new
+        self._new.discard(lane)
+        if is_new or row.number == last + 1:
             return encoded
-        gone = StreamReset(first=last + 1, last=row.number - 1, reason="retention")
+        gone = StreamReset(first=last + 1, last=row.number - 1, lane=lane, reason="retention")
         return _message_bytes(StreamMessage(type="stream.reset", body=gone)) + encoded
 
 
@@ -110,7 +127,9 @@ class EventEndpoints(Endpoints):
         text="Each `data` line is a `RunStreamEvent` or a `TenantStreamEvent`; `error` and `overflow` have a "
         "`StreamEnd`. With `runId`: the events of the run, numbered from 1 without gaps, from the first one if no "
         "last id is given. The stream ends after the terminal `run.status`; reconnecting after that one is a 204. "
-        "Without `runId`: the events of the tenant, from now on. A comment is sent every 15 seconds. A client that "
+        "Without `runId`: the events of the tenant, from now on. Their ids are numbers, too; those of a tenant with "
+        "several lanes have the last number of each lane, as `0:512,1:77`. A comment is sent every "
+        "15 seconds. A client that "
         "does not read for 30 seconds is disconnected, and may reconnect.",
         query=FollowEvents,
         headers=(_LAST_ID,),
@@ -120,25 +139,28 @@ class EventEndpoints(Endpoints):
         },
     )
     async def open(self, request: Request[FollowEvents]) -> AsgiApp:
-        after = _last_seen(request)
+        given = _last_seen(request)
         self._streams.check_room()
-        if not request.query.run_id:
-            return await self._open_tenant(request.tenant, after)
-        return await self._open_run(request, RunId(request.query.run_id), after)
+        run_id = request.query.run_id
+        if not run_id:
+            return self.follow(await self._open_tenant(request.tenant, _position_in_lanes(given)))
+        after = None if given is None else as_number(given, "Last-Event-ID")
+        opening = await self._open_run(request, RunId(run_id), after)
+        return NO_CONTENT if opening is None else self.follow(opening)
 
     async def _open_run(
         self, request: Request[FollowEvents], run_id: RunId, after: int | None
-    ) -> AsgiApp:
+    ) -> RunOpening | None:
+        """None: its last event was seen."""
         tenant = request.tenant
         last, is_over = await self._scheduler.reader.last_event(tenant, run_id)
         _refuse_ahead(after, last)
         if is_over and after == last:
-            return NO_CONTENT
+            return None
         first = b""
         if after is None and request.query.snapshot:
             first, after = await self._snapshot(tenant, run_id)
-        batches = self._scheduler.reader.follow_segments(tenant, run_id, after or 0)
-        return self._stream(tenant, self._shown.follow(batches), first)
+        return RunOpening(tenant, run_id, after or 0, first)
 
     async def _snapshot(self, tenant: str, run_id: RunId) -> tuple[bytes, int]:
         """The run as it is, and the number after which its events continue."""
@@ -148,16 +170,39 @@ class EventEndpoints(Endpoints):
         after = view.last_event if view.finished_at is None else view.last_event - 1
         return _message_bytes(StreamMessage(type="run.snapshot", body=view)), after
 
-    async def _open_tenant(self, tenant: str, after: int | None) -> AsgiApp:
-        if after is not None:
-            _refuse_ahead(after, await self._scheduler.events.last(tenant))
-        events = self._scheduler.events.follow(tenant, after)
-        return self._stream(tenant, _encoded(events, _TenantEncoder(after)))
+    async def _open_tenant(self, tenant: str, seen: LanePosition | None) -> TenantOpening:
+        heads = await self._scheduler.events.heads(tenant)
+        after = heads if seen is None else seen
+        _refuse_ahead(after.home, heads.home)
+        for lane, at in after.others.items():
+            _refuse_ahead(at, heads.others.get(lane, 0))
+        return TenantOpening(
+            tenant, after.after(self._scheduler.events.feeds.lanes_of(tenant)), seen is None
+        )
 
-    def _stream(
-        self, tenant: str, pieces: AsyncGenerator[bytes, None], first: bytes = b""
-    ) -> AsgiApp:
-        return EventStream(self._streams, tenant, pieces, first)
+    def follow(self, opening: StreamOpening) -> EventStream:
+        """The stream, whoever has opened it. Raises: Unavailable."""
+        self._streams.check_room()
+        if not isinstance(opening, RunOpening):
+            # Whoever has opened it may not have known of a lane that is new.
+            lanes = self._scheduler.events.feeds.lanes_of(opening.tenant)
+            new = {lane: 0 for lane in lanes if lane not in opening.after}
+            if new:
+                opening = structs.replace(opening, after={**opening.after, **new})
+        tenant, first, ping = opening.tenant, b"", COMMENT_PING
+        if isinstance(opening, RunOpening):
+            reader = self._scheduler.reader
+            batches = reader.follow_segments(tenant, opening.run_id, opening.after)
+            pieces, first = self._shown.follow(batches), opening.first
+        elif isinstance(opening, TenantOpening):
+            events = self._scheduler.events.follow(tenant, opening.after)
+            pieces = _encoded(events, _TenantEncoder(opening))
+        else:
+            follower = self._scheduler.mixed_events.follow(opening)
+            # The position is sent at once: a client that is cut off before the first event resumes here, too.
+            first, ping = batch_bytes(follower.position, []), EVENT_PING
+            pieces = batch_pieces(follower, opening.interval_s)
+        return EventStream(self._streams, opening, pieces, first, ping)
 
     @route(
         "GET",
@@ -167,11 +212,11 @@ class EventEndpoints(Endpoints):
         "follow the tenant and any number of runs on one connection, as Server-Sent Events",
         tag="events",
         text="Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the "
-        "last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the "
-        "last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is "
-        "given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is "
-        "`run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that "
-        "does not read for 30 seconds is disconnected, and may reconnect.",
+        "last event of the tenant (of each of its lanes, if it has several) and of each run. To follow other runs, "
+        "connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events "
+        "of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end "
+        "when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id "
+        "is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect.",
         query=FollowStream,
         headers=(_LAST_POSITION,),
         replies={200: Reply("The stream.", StreamBatch, "text/event-stream")},
@@ -186,17 +231,15 @@ class EventEndpoints(Endpoints):
                 detail={"parameter": "runs"},
             )
         self._streams.check_room()
-        follower = await self._scheduler.mixed_events.open(
+        opening = await self._scheduler.mixed_events.open(
             tenant,
             runs,
             _position_of(request),
             with_snapshots=query.snapshot,
             with_loads=query.worker_load,
+            interval_s=query.coalesce_ms / 1000,
         )
-        # The position is sent at once: a client that is cut off before the first event resumes here, too.
-        first = batch_bytes(follower.position, [])
-        pieces = batch_pieces(follower, query.coalesce_ms / 1000)
-        return EventStream(self._streams, tenant, pieces, first, EVENT_PING)
+        return self.follow(opening)
 
 
 async def _encoded(
@@ -212,12 +255,18 @@ async def _encoded(
             yield error_bytes(error)
 
 
-def _last_seen(request: Request[FollowEvents]) -> int | None:
-    """The last number that the client saw. The header wins: a browser that reconnects repeats the first URL."""
+def _last_seen(request: Request[FollowEvents]) -> str | None:
+    """The last id that the client saw. The header wins: a browser that reconnects repeats the first URL."""
     given = request.header(b"last-event-id")
+    return request.query.last_event_id if given is None else given
+
+
+def _position_in_lanes(given: str | None) -> LanePosition | None:
+    """The last id of the stream of a tenant. Raises: Refused."""
     if given is None:
-        return request.query.last_event_id
-    return as_number(given, "Last-Event-ID")
+        return None
+    position = LanePosition.read(given) if len(given) <= MAX_LANE_POSITION_CHARS else None
+    return LanePosition(as_number(given, "Last-Event-ID")) if position is None else position
 
 
 def _position_of(request: Request[FollowStream]) -> StreamPosition:

@@ -4,7 +4,8 @@ Where a route is answered:
     here            health, readiness, metrics and the web app: they are of this process
     the owner       everything else, by the tenant of the request (`tenant_finder`)
 
-A node that owns the shard answers itself. Another passes the request on, once (`hop`).
+A node that owns the shard answers itself. Another passes the request on, once (`hop`). An event stream is opened by the
+owner, and served here (`stream_grants`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from astraflow.api.hop import ANSWERED, CameFrom, ClientLeft, Hops, KeptBody, Outcome
 from astraflow.api.lane_finder import LaneAnswer, LaneFinder
 from astraflow.api.responses import REQUEST_ID, json_response, problem_response
+from astraflow.api.stream_grants import GRANT, GRANT_HEADER, BadGrant, decode_grant
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from astraflow.api.app import Application
     from astraflow.api.asgi import Receive, Scope, Send
+    from astraflow.api.node_endpoints import NodeEndpoints
     from astraflow.scheduler.cluster_node import ClusterNode
     from astraflow.scheduler.service import Scheduler
 
@@ -55,8 +58,10 @@ class Front:
         finder: TenantFinder,
         lanes: LaneFinder,
         hops: Hops,
+        node_endpoints: NodeEndpoints,
     ) -> None:
         """`apps`: the application of a shard that has a scheduler here, serving or not."""
+        self._node_endpoints = node_endpoints
         self._node = node
         self._apps = apps
         self._finder = finder
@@ -66,6 +71,9 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[REQUEST_ID] = begin_request(scope["headers"]).encode()
         path = scope["path"].rstrip("/") or "/"
+        if self._node_endpoints.has(path):
+            await self._node_endpoints(scope, receive, send)
+            return
         home = self._apps(HOME_SHARD)
         try:
             if home is not None and (path in _HERE or home.is_web_app(path)):
@@ -152,6 +160,7 @@ class Front:
         if shard is None or scheduler is None:
             raise errors.Refused(errors.SHARD_MOVED, errors.SHARD_MOVED.says)
         scope["client"] = (hop.address, 0)
+        scope[GRANT] = any(name == GRANT_HEADER for name, _ in scope["headers"])
         await self._answer_here(shard, scheduler, scope, body, send)
 
     async def _answer_here(
@@ -183,4 +192,20 @@ class Front:
         if url is None:
             return None
         is_owner = partial(self._is_at, shard, url)
-        return await self._hops.pass_on(url, lane, scope, body, receive, send, is_owner)
+        granted = partial(self._follow, shard, scope, receive, send)
+        return await self._hops.pass_on(url, lane, scope, body, receive, send, is_owner, granted)
+
+    async def _follow(
+        self, shard: int, scope: Scope, receive: Receive, send: Send, grant: bytes
+    ) -> None:
+        """Serve a stream that the owner of its shard has granted."""
+        app = self._apps(shard)
+        if app is None:  # the look that shows the shard is still to come
+            raise errors.Unavailable(errors.SHARD_UNREACHABLE, "the shard is not known here yet")
+        await self._learn_credential(app.scheduler, scope)
+        try:
+            opening = decode_grant(grant)
+        except BadGrant as error:
+            code, why = errors.SHARD_UNREACHABLE, f"the grant cannot be read: {error}"
+            raise errors.Unavailable(code, why) from error
+        await app.follow(opening, scope, receive, send)

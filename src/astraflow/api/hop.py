@@ -8,6 +8,8 @@ Rule 3: when the owner changes, nobody waits for the former one, which may be fr
 Rule 4: the body of a request is kept until it is answered, up to `KEPT_BYTES`; a larger one is passed on as it comes,
         and is not sent twice.
 Rule 5: a node believes another node, and nobody else, about the address of the client.
+Rule 6: of an event stream only the opening is passed on. The owner answers with a grant, and the stream is served by
+        the node that was asked (`stream_grants`).
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ import asyncio
 import enum
 import hmac
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx
 
 from astraflow.api.lane_finder import right_lane
 from astraflow.api.responses import DROP, REQUEST_ID, problem_response
+from astraflow.api.stream_grants import GRANT_HEADER, GRANT_TYPE, is_stream
 from astraflow.core import errors
 from astraflow.core.security.keys import derived_keys
 from astraflow.observe.request_ids import HEADER
@@ -50,6 +53,7 @@ _OF_THE_CONNECTION: Final = frozenset(
         b"upgrade",
         b"expect",
         HOP,
+        GRANT_HEADER,
     }
 )
 
@@ -182,9 +186,11 @@ class Hops:
         receive: Receive,
         send: Send,
         is_owner: Callable[[], bool],
+        granted: Callable[[bytes], Awaitable[None]],
     ) -> Outcome:
         """Have a request answered by the node at `url`; None if it does not own the shard any more, and nothing was
-        done or sent. `is_owner`: whether it still is known as the owner."""
+        done or sent. `is_owner`: whether it still is known as the owner. `granted`: serves a stream for which the
+        answer is a grant."""
         request = self._client.build_request(
             scope["method"], self._target(url, scope), headers=self._headers(scope, lane),
             content=body.pieces(),
@@ -204,6 +210,8 @@ class Hops:
         try:
             if response.status_code == MOVED:
                 return right_lane(await response.aread())
+            if response.headers.get("content-type") == GRANT_TYPE.decode():
+                return await self._take_grant(response, is_owner, granted)
             await _while_owner(_forward(response, receive, send), is_owner)
         except (httpx.HTTPError, OwnerChanged):
             drop = (scope.get("extensions") or {}).get(DROP)
@@ -211,6 +219,21 @@ class Hops:
                 drop(b"")  # the client sees that the response is not whole
         finally:
             await response.aclose()
+        return ANSWERED
+
+    async def _take_grant(
+        self,
+        response: httpx.Response,
+        is_owner: Callable[[], bool],
+        granted: Callable[[bytes], Awaitable[None]],
+    ) -> Outcome:
+        """Nothing was sent to the client yet: without the whole grant the next owner is asked."""
+        try:
+            grant = await _while_owner(response.aread(), is_owner)
+        except (httpx.HTTPError, OwnerChanged):
+            return None
+        await response.aclose()  # the stream needs it no more
+        await granted(grant)
         return ANSWERED
 
     def _target(self, url: str, scope: Scope) -> httpx.URL:
@@ -232,7 +255,8 @@ class Hops:
         address = (str(client[0]) if client else "").encode("latin-1", "replace")
         said = b"%d;%b" % (lane, address)
         mac = hmac.digest(self._keys[0], said, "sha256").hex().encode()
-        return [*kept, (HEADER, scope[REQUEST_ID]), (HOP, said + b";" + mac)]
+        grant = [(GRANT_HEADER, b"1")] if is_stream(scope) else []
+        return [*kept, *grant, (HEADER, scope[REQUEST_ID]), (HOP, said + b";" + mac)]
 
     async def _fail(self, scope: Scope, receive: Receive, send: Send, error: Exception) -> None:
         message = f"the scheduler that owns the tenant does not answer: {type(error).__name__}"

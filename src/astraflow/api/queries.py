@@ -54,7 +54,9 @@ class QueryDecoder(Generic[Q]):
             if name in fields:
                 raise _refused(name, f"the query has this parameter twice: {name}")
             fields[name] = value
-        given = {name: text for name, text in fields.items() if text or not self._is_text[name]}
+        may_be_blank = {name for name, is_one in self._is_text.items() if not is_one}
+        may_be_blank |= self._struct.NOT_BLANK
+        given = {name: text for name, text in fields.items() if text or name in may_be_blank}
         try:
             for name, text in given.items():
                 self._check(name, text)

@@ -32,11 +32,12 @@ from astraflow.core.contract.reruns import (
     RunComparison,
 )
 from astraflow.core.contract.words import RunStatus
-from astraflow.core.errors import AstraflowError, Refused
+from astraflow.core.errors import Refused
 from astraflow.core.ids import RunId
 from astraflow.core.runs.comparison import compare_runs, side_of
 from astraflow.core.security.policy import READ, START
 from astraflow.core.timestamps import iso
+from astraflow.scheduler.bulk_runs import CancelOrder
 from astraflow.scheduler.reruns import RepeatedRun, RerunOrder, key_of_many
 from astraflow.store.rows import RunRow
 
@@ -135,11 +136,8 @@ class RerunEndpoints(Endpoints):
         return self._bulk("cancel", request, rows, items, wanted)
 
     async def _cancel(self, request: Request[NoQuery], row: RunRow) -> BulkItem:
-        try:
-            await self._scheduler.runs.cancel(request.tenant, row.run_id, request.subject)
-        except AstraflowError as error:
-            return _not_done(row, error)
-        return BulkItem(run_id=row.run_id)
+        order = CancelOrder(request.tenant, row.run_id, request.subject)
+        return await self._scheduler.bulk_runs.carry_out(row.lane, order)
 
     @route(
         "POST",
@@ -184,11 +182,7 @@ class RerunEndpoints(Endpoints):
             packages=wanted.packages,
             idempotency_key=key_of_many(key, row.run_id),
         )
-        try:
-            done = await self._scheduler.reruns.submit(order)
-        except AstraflowError as error:
-            return _not_done(row, error)
-        return BulkItem(run_id=row.run_id, new_run_id=done.run.run_id)
+        return await self._scheduler.bulk_runs.carry_out(row.lane, order)
 
     def _before(self, what: str, request: Request[NoQuery], cursor: str) -> tuple[int, str] | None:
         return self._cursors.read(f"bulk {what}", request.tenant, cursor, tuple[int, str])
@@ -221,10 +215,6 @@ def _rerun_view(done: RepeatedRun, run_id: RunId) -> Rerun:
         rerun_of=run_id,
         kept=done.kept,
     )
-
-
-def _not_done(row: RunRow, error: AstraflowError) -> BulkItem:
-    return BulkItem(run_id=row.run_id, code=error.code.code, message=error.message)
 
 
 def _check_rerun(wanted: RerunRequest) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from astraflow.api.app import make_app
 from astraflow.api.worker_socket import OnePlace, WorkerPlaces
 from astraflow.scheduler.assembly import assemble, bootstrap_tokens
+from astraflow.scheduler.other_shards import NO_OTHER_SHARDS
 from astraflow.scheduler.shard_lanes import ONLY_LANES
 from astraflow.store import is_shared
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from astraflow.config import SchedulerSettings, Secret
     from astraflow.observe.metrics import Metrics
     from astraflow.observe.spans import SpanExport
+    from astraflow.scheduler.other_shards import OtherShards
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.shard_lanes import ShardLanes
     from astraflow.scheduler.shard_turns import ShardTurns
@@ -87,6 +89,7 @@ class Deployment:
         turns: ShardTurns | None = None,
         lanes: ShardLanes = ONLY_LANES,
         cluster: StoredCluster | None = None,
+        others: OtherShards = NO_OTHER_SHARDS,
     ) -> tuple[Scheduler, Application]:
         """A scheduler for what `store` claims, and the application that asks it."""
         scheduler = assemble(
@@ -103,6 +106,7 @@ class Deployment:
             turns=turns,
             lanes=lanes,
             cluster=cluster,
+            others=others,
         )
         app = make_app(
             scheduler, self.settings, secret=self.secret, metrics=self.metrics, clock=self.clock

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from typing import TYPE_CHECKING
 
 from astraflow.api.front import Front
 from astraflow.api.hop import Hops
 from astraflow.api.lane_finder import LaneFinder
+from astraflow.api.node_calls import NodeCalls
+from astraflow.api.node_endpoints import NodeEndpoints
+from astraflow.api.node_signatures import NodeSignatures
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.api.worker_socket import PATH, WorkerPlaces
 from astraflow.core.protocol.moved import moved_frame
@@ -15,6 +19,9 @@ from astraflow.core.security.keys import KeyRing
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.assembly import new_scheduler_id
 from astraflow.scheduler.cluster_node import ClusterNode
+from astraflow.scheduler.followed_credentials import FollowedCredentials
+from astraflow.scheduler.node_followers import NodeFollowers
+from astraflow.scheduler.remote_feed import RemoteFeed
 from astraflow.store.cluster import StoredCluster
 from astraflow.store.postgres import PostgresStore
 from astraflow.ulids import Ulids
@@ -46,9 +53,14 @@ class ServedNode:
             new_scheduler_id(), url, cluster, deployment.clock, self._make, _socket_url
         )
         self._hops = Hops(secrets, _trust(settings))
+        signatures = NodeSignatures(secrets, deployment.clock)
+        self._calls = NodeCalls(self._node, signatures, _trust(settings))
+        self._followed = FollowedCredentials(self._node, deployment.clock)
+        followers = NodeFollowers(deployment.metrics)
+        endpoints = NodeEndpoints(self._node, signatures, followers)
         finder = TenantFinder(cluster, KeyRing.of_secrets(secrets), deployment.clock)
         lanes = LaneFinder(self._node, cluster)
-        self.app = Front(self._node, self._apps.get, finder, lanes, self._hops)
+        self.app = Front(self._node, self._apps.get, finder, lanes, self._hops, endpoints)
         self.places: WorkerPlaces = self
         self.scheduler = None
         self.ready = self._node.ready
@@ -59,15 +71,20 @@ class ServedNode:
     def _make(self, shard: int, turns: ShardTurns, lanes: SeenLanes) -> Scheduler:
         store = self._store.of_shard(shard)
         scheduler, self._apps[shard] = self._deployment.scheduler(
-            store, self._node.node_id, turns, lanes, self._cluster
+            store, self._node.node_id, turns, lanes, self._cluster, self._calls
         )
+        scheduler.feed.source = RemoteFeed(shard, scheduler.feed, self._calls.dial)
         return scheduler
 
     async def run(self) -> None:
+        enforcing = asyncio.create_task(self._followed.run())
         try:
             await self._node.run()
         finally:
+            enforcing.cancel()
+            await asyncio.gather(enforcing, return_exceptions=True)
             await self._hops.close()
+            await self._calls.close()
 
     # -- where workers belong ---------------------------------------------------------------
 

@@ -29,9 +29,11 @@ SHOWN_BYTES: Final = 300
 _Batches = AsyncGenerator[tuple[RunEvents, list[FactSegment]], None]
 
 
-def event_bytes(event: Event) -> bytes:
-    """One event on the wire. JSON has no line ends, so one `data` line is enough."""
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, event.type.encode(), encode(event))
+def event_bytes(event: Event, position: str = "") -> bytes:
+    """One event on the wire. JSON has no line ends, so one `data` line is enough. `position`: its id in the stream, if
+    that is not its number."""
+    number = (position or str(event.id)).encode()
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (number, event.type.encode(), encode(event))
 
 
 def pieces_of(lines: Iterable[bytes]) -> Iterator[bytes]:

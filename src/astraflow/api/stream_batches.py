@@ -45,6 +45,7 @@ class _Batches:
 
     def __init__(self, position: StreamPosition) -> None:
         self._tenant = position.tenant
+        self._lanes = dict(position.lanes)
         self._runs = dict(position.runs)
 
     def cut(self, groups: Iterable[list[StreamItem]]) -> Iterator[bytes]:
@@ -67,10 +68,12 @@ class _Batches:
     def _count(self, item: StreamItem) -> None:
         if not item.id:
             return
-        if item.run_id is None:
+        if item.run_id is None and item.lane:
+            self._lanes[item.lane] = item.id
+        elif item.run_id is None:
             self._tenant = item.id
         else:
             self._runs[item.run_id] = max(item.id, self._runs.get(item.run_id, 0))
 
     def _position(self) -> StreamPosition:
-        return StreamPosition(self._tenant, self._runs)
+        return StreamPosition(self._tenant, self._runs, self._lanes)

@@ -266,10 +266,7 @@ class Metrics:
             "astraflow_workers", "workers that are or were connected, by status",
             ("tenant", "status"),
         )  # fmt: skip
-        self.sse_readers = Gauge("astraflow_sse_readers", "open event streams", tenant)
-        self.sse_dropped = Counter(
-            "astraflow_sse_dropped_total", "streams ended because nobody read", tenant
-        )
+        self._count_streams()
         self.requests = Counter(
             "astraflow_http_requests_total", "HTTP requests, by action and status",
             ("action", "status"),
@@ -280,6 +277,17 @@ class Metrics:
             ("tenant", "outcome"),
         )
         self.store_bytes = Gauge("astraflow_store_bytes", "size of the store")
+
+    def _count_streams(self) -> None:
+        tenant = ("tenant",)
+        self.sse_readers = Gauge("astraflow_sse_readers", "open event streams", tenant)
+        self.sse_dropped = Counter(
+            "astraflow_sse_dropped_total", "streams ended because nobody read", tenant
+        )
+        self.node_feeds = Gauge(
+            "astraflow_node_feeds",
+            "streams of other nodes that follow shards which are served here",
+        )
 
     def text(self, tenant: str | None = None) -> bytes:
         """The exposition format. With `tenant`: without the samples of any other tenant."""

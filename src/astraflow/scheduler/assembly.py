@@ -29,6 +29,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.oidc_terms import OidcTerms
+from astraflow.scheduler.other_shards import NO_OTHER_SHARDS, OtherShards
 from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
@@ -139,6 +140,7 @@ def assemble(
     turns: ShardTurns | None = None,
     lanes: ShardLanes = ONLY_LANES,
     cluster: StoredCluster | None = None,
+    others: OtherShards = NO_OTHER_SHARDS,
 ) -> Scheduler:
     """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so. `turns`: when
     it may claim its shard; without, always. `lanes`: which live in that shard.
@@ -152,7 +154,6 @@ def assemble(
     ring = KeyRing.of_secrets(secrets)
     base_url = (settings.public_url or origin).rstrip("/")
     current = Current()
-    gauge = SchedulerGauge(metrics, current, is_alone=turns is None)
     parts = Parts(
         scheduler_id=scheduler_id or new_scheduler_id(),
         store=store,
@@ -168,7 +169,7 @@ def assemble(
         retention=settings.retention(),
         authenticate=authenticator(tokens, settings.worker_auth),
         tokens=SessionTokens(ring),
-        gauge=gauge,
+        gauge=SchedulerGauge(metrics, current, is_alone=turns is None),
         reached=reached,
         session_ttl_s=settings.session_ttl_seconds,
         session_idle_s=settings.session_idle_seconds,
@@ -179,6 +180,7 @@ def assemble(
         lanes=lanes,
         several_lanes=settings.several_lanes,
         cluster=cluster,
+        others=others,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secrets, clock, catalogs, current, origin)

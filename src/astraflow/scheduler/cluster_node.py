@@ -169,6 +169,15 @@ class ClusterNode:
         found = self._shards.get(shard)
         return found.scheduler if found is not None and found.scheduler.is_serving else None
 
+    def any_scheduler_of(self, shard: int) -> Scheduler | None:
+        """The scheduler of a shard here, whether or not it serves."""
+        found = self._shards.get(shard)
+        return None if found is None else found.scheduler
+
+    def all_schedulers(self) -> list[Scheduler]:
+        """Those of all shards, whether or not they serve."""
+        return [one.scheduler for one in self._shards.values()]
+
     @property
     def home(self) -> Scheduler:
         """The scheduler of the home shard here, whether or not it serves."""
@@ -265,7 +274,7 @@ class ClusterNode:
             nodes = await self.cluster.nodes()
             shards = await self.cluster.shards()
             changes = await self.cluster.changes()
-            lanes = self.seen.lanes
+            lanes = before = self.seen.lanes
             is_changed = changes.get(LANES_CHANGE) != self.seen.changes.get(LANES_CHANGE)
             if is_changed or now - self._lanes_read_at >= READ_LANES_S:
                 lanes = await self.cluster.lanes()
@@ -278,6 +287,7 @@ class ClusterNode:
                 now,
             )
             self._note_several()
+            self._end_outgrown(before)
             self._move(nodes, shards, now)
         tokens = self.seen.changes.get(TOKENS_CHANGE)
         if tokens != self._read_tokens:
@@ -300,6 +310,15 @@ class ClusterNode:
                 for one in lanes:
                     found.setdefault(one.shard, {})[tenant] = TenantLanes(one.lane, others)
         self.several = found
+
+    def _end_outgrown(self, before: Mapping[str, tuple[LaneSeen, ...]]) -> None:
+        """End the streams of tenants that have got further lanes: whoever comes back follows all of them."""
+        if self.seen.lanes is before:
+            return
+        for tenant, lanes in self.seen.lanes.items():
+            if len(lanes) > len(before.get(tenant, _ONLY_LANE)):
+                for shard in self._shards.values():
+                    shard.scheduler.feed.end_events(tenant)
 
     def _place_of(self, lane: LaneSeen) -> LanePlace:
         url = self.url if self.scheduler_of(lane.shard) is not None else self.url_of(lane.shard)

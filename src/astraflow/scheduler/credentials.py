@@ -53,6 +53,10 @@ class Credentials:
         """Read what is stored. Raises: StoreError."""
         rows = await self._store.good_tokens(self._clock.wall_ms())
         self.known.replace_stored(map(_record_of, rows))
+        await self.read_suspensions()
+
+    async def read_suspensions(self) -> None:
+        """Read which tenants are suspended; `enforce` ends what is open. Raises: StoreError."""
         for tenant in await self._store.all_tenants():
             self.set_suspended(tenant.tenant, tenant.is_suspended)
 
@@ -111,6 +115,11 @@ class Credentials:
             yield
         finally:
             self._open.pop(key, None)
+
+    @property
+    def has_open(self) -> bool:
+        """Whether something is open under a credential here."""
+        return bool(self._open)
 
     def enforce(self) -> None:
         """End what is open under credentials that are over."""

@@ -6,6 +6,9 @@ Rule 1: a follower sees only what is committed. It first reads the store, then t
 Rule 2: what was committed lately is read from a tape instead of the store (`tapes`).
 Rule 3: a follower pulls. The buffer of a slow one holds at most `BUFFER_BYTES`; past that it reads the store again, so
         that it loses nothing and delays nobody.
+Rule 4: where several nodes share a store, the feed of a shard lives as long as its process. While the shard is served
+        here the writer publishes; meanwhile, or afterwards, a source has what the owner publishes (`remote_feed`).
+        Whenever the publisher changes, followers read the store again, and nothing is published before that.
 """
 
 from __future__ import annotations
@@ -14,19 +17,18 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from astraflow.core.ids import RunId
 from astraflow.scheduler.tapes import Tapes
 from astraflow.store.rows import FactSegment, TenantEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from astraflow.core.runs.run import RunRecord
     from astraflow.store.store import Store
 
-_T = TypeVar("_T")
 _Item = TypeVar("_Item", bound=FactSegment | TenantEvent)
 
 BUFFER_BYTES: Final = 1024**2
@@ -37,13 +39,35 @@ TENANT_PAGE: Final = 500
 EVENT_BYTES: Final = 200
 """What an event of a tenant or a segment of a run takes, beside its body."""
 
+FeedKey = tuple[Literal["run", "events"], str]
+"""What can be followed: a run, or the stream of a lane by its name."""
+
+
+class FeedSource(Protocol):
+    """Where a feed gets what another process commits."""
+
+    def note(self, key: FeedKey) -> None:
+        """The first follower of this has come, or the last one has left."""
+
+    def begin(self) -> None:
+        """The shard is not served here any more."""
+
+    def pause(self) -> None:
+        """The shard is served here: nothing may be published for the source any more."""
+
+    def close(self) -> None:
+        """The process ends."""
+
 
 class Subscription(Generic[_Item]):
     """What was committed for one follower and not yet taken by it: of one run, of a tenant, or of several of them."""
 
-    __slots__ = ("_buffer", "_size", "_wake", "has_overflown", "is_over")
+    __slots__ = ("_buffer", "_limit", "_size", "_wake", "has_overflown", "is_of_node", "is_over")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = BUFFER_BYTES, *, is_of_node: bool = False) -> None:
+        """`is_of_node`: another node follows, which must find the next owner when this one ends."""
+        self._limit = limit
+        self.is_of_node = is_of_node
         self._buffer: deque[_Item] = deque()
         self._size = 0
         self._wake = asyncio.Event()
@@ -56,10 +80,18 @@ class Subscription(Generic[_Item]):
             return
         self._buffer.append(item)
         self._size += EVENT_BYTES + len(item.body)
-        if self._size > BUFFER_BYTES:
-            self.has_overflown = True
-            self._buffer.clear()
-            self._size = 0
+        if self._size > self._limit:
+            self._drop()
+
+    def _drop(self) -> None:
+        self.has_overflown = True
+        self._buffer.clear()
+        self._size = 0
+
+    def reread(self) -> None:
+        """Something may have been committed of which nobody told: the follower reads the store."""
+        self._drop()
+        self._wake.set()
 
     def end(self) -> None:
         """The scheduler stops serving: the follower must reconnect."""
@@ -89,11 +121,36 @@ class Feed:
         self._runs: dict[str, list[Subscription[Any]]] = {}
         self._tenants: dict[str, list[Subscription[Any]]] = {}
         self.tapes = Tapes()
+        self.source: FeedSource | None = None
+        """None: nobody else writes what is published here."""
         self._is_over = False
 
     @property
     def followers(self) -> int:
         return sum(map(len, self._runs.values())) + sum(map(len, self._tenants.values()))
+
+    def has(self, key: FeedKey) -> bool:
+        """Whether somebody follows this."""
+        return key[1] in self._of_kind(key)
+
+    def keys(self) -> list[FeedKey]:
+        """What is followed."""
+        runs: list[FeedKey] = [("run", run_id) for run_id in self._runs]
+        return [*runs, *(("events", name) for name in self._tenants)]
+
+    def _of_kind(self, key: FeedKey) -> dict[str, list[Subscription[Any]]]:
+        return self._runs if key[0] == "run" else self._tenants
+
+    def _all(self) -> list[Subscription[Any]]:
+        found = (*self._runs.values(), *self._tenants.values())
+        return [one for subscriptions in found for one in subscriptions]
+
+    def reread(self, keys: Iterable[FeedKey] | None = None) -> None:
+        """Have the followers of these read the store; None: all."""
+        some = None if keys is None else [self._of_kind(key).get(key[1], []) for key in keys]
+        found = self._all() if some is None else [one for of_key in some for one in of_key]
+        for subscription in dict.fromkeys(found):
+            subscription.reread()
 
     def publish(
         self,
@@ -117,15 +174,35 @@ class Feed:
     def begin(self) -> None:
         """What is committed from now on will be published."""
         self._is_over = False
+        if self.source is not None:
+            self.source.pause()
+            self.reread()
+
+    def pause(self) -> None:
+        """Nothing more will be published by the writer of this process. Followers wait for the source, if there is one:
+        another scheduler may commit meanwhile, of which nobody else would tell them."""
+        if self.source is None:
+            self.end()
+            return
+        self.tapes.clear()
+        for subscription in self._all():
+            if subscription.is_of_node:
+                subscription.end()
+        self.source.begin()
 
     def end(self) -> None:
-        """Nothing more will be published: let every follower go, and those who come before the next `begin`. Another
-        scheduler may commit meanwhile, of which nobody would tell them."""
+        """Nothing more will be published: let every follower go, and those who come before the next `begin`."""
         self._is_over = True
         self.tapes.clear()
-        for subscriptions in (*self._runs.values(), *self._tenants.values()):
-            for subscription in subscriptions:
-                subscription.end()
+        if self.source is not None:
+            self.source.close()
+        for subscription in self._all():
+            subscription.end()
+
+    def end_events(self, name: str) -> None:
+        """Let those go who follow the stream of a lane: they come back for other lanes."""
+        for subscription in self._tenants.get(name, ()):
+            subscription.end()
 
     async def read(self, run_id: RunId, after: int, max_bytes: int) -> list[FactSegment]:
         """Segments of a run beyond event `after`, in order, about as many as `max_bytes`; none: there are no more."""
@@ -172,24 +249,35 @@ class Feed:
         self, subscription: Subscription[Any], run_ids: Iterable[RunId], tenant: str | None = None
     ) -> Iterator[Subscription[Any]]:
         """What is committed for these runs and for the tenant is put into the subscription, in order."""
-        subscription.is_over = self._is_over
-        runs = tuple(run_ids)
-        for run_id in runs:
-            self._runs.setdefault(run_id, []).append(subscription)
+        keys: list[FeedKey] = [("run", run_id) for run_id in run_ids]
         if tenant is not None:
-            self._tenants.setdefault(tenant, []).append(subscription)
+            keys.append(("events", tenant))
+        self.add(subscription, keys)
         try:
             yield subscription
         finally:
-            for run_id in runs:
-                _remove(self._runs, run_id, subscription)
-            if tenant is not None:
-                _remove(self._tenants, tenant, subscription)
+            self.remove(subscription, keys)
 
+    def add(self, subscription: Subscription[Any], keys: Sequence[FeedKey]) -> None:
+        """What is committed of these from now on is put into the subscription."""
+        subscription.is_over = subscription.is_over or self._is_over
+        for key in keys:
+            of_kind = self._of_kind(key)
+            known = of_kind.get(key[1])
+            if known is not None:
+                known.append(subscription)
+                continue
+            of_kind[key[1]] = [subscription]
+            if self.source is not None:
+                self.source.note(key)
 
-def _remove(of: dict[str, list[_T]], key: str, one: _T) -> None:
-    left = [other for other in of[key] if other is not one]
-    if left:
-        of[key] = left
-    else:
-        del of[key]
+    def remove(self, subscription: Subscription[Any], keys: Sequence[FeedKey]) -> None:
+        for key in keys:
+            of_kind = self._of_kind(key)
+            left = [other for other in of_kind[key[1]] if other is not subscription]
+            if left:
+                of_kind[key[1]] = left
+                continue
+            del of_kind[key[1]]
+            if self.source is not None:
+                self.source.note(key)

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 from typing import Final
 
+from astraflow.core.cluster.lanes import HOME_LANE
 from astraflow.core.contract.events import WorkerLoad, WorkerLoads
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.other_shards import OtherShards
 
 LOAD_S: Final = 2.0
 """How often it is looked at, at the most."""
 
 
 class FleetLoads:
-    """Asks the engine, once for all followers of a tenant."""
+    """Asks the engine, once for all followers of a tenant. Where another node serves the tenant, that node is asked."""
 
-    def __init__(self, current: Current) -> None:
+    def __init__(self, current: Current, others: OtherShards) -> None:
         self._current = current
+        self._others = others
         self._seen: dict[str, tuple[float, dict[str, WorkerLoad]]] = {}
 
     def follow(self, tenant: str) -> FollowedLoads:
         return FollowedLoads(self, tenant)
 
-    def of(self, tenant: str, now: float) -> dict[str, WorkerLoad]:
+    async def of(self, tenant: str, now: float) -> dict[str, WorkerLoad]:
         """By worker; up to `LOAD_S` old."""
         known = self._seen.get(tenant)
-        if known is None or now - known[0] >= LOAD_S / 2:
-            known = self._seen[tenant] = (now, self._ask(tenant))
-        return known[1]
+        if known is not None and now - known[0] < LOAD_S / 2:
+            return known[1]
+        if self._current.is_serving:
+            found: dict[str, WorkerLoad] | None = self.ask(tenant)
+        else:
+            self._seen[tenant] = (now, {} if known is None else known[1])  # one of them asks
+            found = await self._others.loads(tenant, HOME_LANE)
+        if found is not None:
+            self._seen[tenant] = (now, found)
+        return self._seen[tenant][1]
 
-    def _ask(self, tenant: str) -> dict[str, WorkerLoad]:
+    def ask(self, tenant: str) -> dict[str, WorkerLoad]:
+        """What the engine here knows. Raises: Unavailable."""
         ask, found = self._current.engine.ask, {}
         for of_tenant, worker_id in self._current.writer.rows.workers:
             entry = ask.worker(tenant, worker_id) if of_tenant == tenant else None
@@ -53,9 +64,9 @@ class FollowedLoads:
         self._tenant = tenant
         self._told: dict[str, WorkerLoad] = {}
 
-    def take(self, now: float) -> WorkerLoads | None:
+    async def take(self, now: float) -> WorkerLoads | None:
         """What has changed since the last time; None: nothing has."""
-        current = self._loads.of(self._tenant, now)
+        current = await self._loads.of(self._tenant, now)
         changed = [one for worker_id, one in current.items() if self._told.get(worker_id) != one]
         self._told = current
         return WorkerLoads(workers=changed) if changed else None

@@ -14,18 +14,22 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Raw
 
 from astraflow.core import errors
+from astraflow.core.cluster.lanes import HOME_LANE, lane_name
 from astraflow.core.contract.events import Event, RunMissing, StreamReset
-from astraflow.core.contract.streams import StreamItem, StreamPosition
+from astraflow.core.contract.streams import LanePosition, StreamItem, StreamPosition
 from astraflow.core.ids import RunId
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.current import Current
-from astraflow.scheduler.feed import TENANT_PAGE, Feed, Subscription
-from astraflow.scheduler.fleet_loads import LOAD_S, FleetLoads
+from astraflow.scheduler.feed import TENANT_PAGE, Feed, FeedKey, Subscription
+from astraflow.scheduler.fleet_loads import LOAD_S, FleetLoads, FollowedLoads
+from astraflow.scheduler.other_shards import OtherShards
 from astraflow.scheduler.run_events import RunEvents
 from astraflow.scheduler.run_reader import RunReader
+from astraflow.scheduler.tenant_events import LaneFeeds, TenantEvents
 from astraflow.store.rows import FactSegment, TenantEvent
 from astraflow.store.store import Store
 
@@ -33,15 +37,46 @@ READ_BYTES: Final = 256 * 1024
 """What is read of one run before the next has its turn."""
 
 
+class OpenedRun(msgspec.Struct, frozen=True):
+    """A run of such a sequence, as it was when the sequence was opened."""
+
+    run_id: RunId
+    lane: int
+    after: int | None
+    """None: from its beginning."""
+    is_over: bool
+
+
+class MixedOpening(msgspec.Struct, frozen=True, tag="mixed"):
+    """Where a sequence begins. Any node can follow it."""
+
+    tenant: str
+    after: dict[int, int]
+    """By lane of the tenant."""
+    runs: list[OpenedRun]
+    missing: list[RunId]
+    with_snapshots: bool
+    with_loads: bool
+    interval_s: float
+
+
 class MixedEvents:
     """Opens such sequences."""
 
-    def __init__(self, store: Store, current: Current, feed: Feed, reader: RunReader) -> None:
+    def __init__(
+        self,
+        store: Store,
+        current: Current,
+        reader: RunReader,
+        events: TenantEvents,
+        others: OtherShards,
+    ) -> None:
         self._store = store
-        self._current = current
-        self._feed = feed
+        self._events = events
+        self._feeds = events.feeds
         self._reader = reader
-        self._loads = FleetLoads(current)
+        self._loads = FleetLoads(current, others)
+        self.loads_of = self._loads.ask
 
     async def open(
         self,
@@ -51,38 +86,50 @@ class MixedEvents:
         *,
         with_snapshots: bool,
         with_loads: bool,
-    ) -> MixedFollower:
+        interval_s: float = 0.0,
+    ) -> MixedOpening:
         """
         Raises:
             Refused: a position is ahead of what it is about.
         """
-        head = self._current.writer.rows.head_of(tenant)
-        await self._current.writer.barrier()
-        after = head if seen.tenant is None else seen.tenant
-        _refuse_ahead("the tenant", after, head)
-        sources, missing = [], []
+        heads = await self._events.heads(tenant)
+        after = heads if seen.tenant is None else LanePosition(seen.tenant, seen.lanes)
+        refuse_ahead("the tenant", after, heads)
+        opened, missing = [], []
         for run_id in dict.fromkeys(map(RunId, runs)):
             try:
-                source = await self._open_run(tenant, run_id, seen.runs.get(run_id), with_snapshots)
+                opened.append(await self._open_run(tenant, run_id, seen.runs.get(run_id)))
             except errors.NotFound:
                 missing.append(run_id)
-            else:
-                sources.append(source)
-        of_tenant = _TenantSource(self._store, tenant, after)
-        loads = self._loads if with_loads else None
-        return MixedFollower(self._feed, of_tenant, sources, missing, loads)
+        lanes = self._feeds.lanes_of(tenant)
+        return MixedOpening(
+            tenant, after.after(lanes), opened, missing, with_snapshots, with_loads, interval_s
+        )
 
-    async def _open_run(
-        self, tenant: str, run_id: RunId, after: int | None, with_snapshot: bool
-    ) -> _RunSource:
-        is_over = False
+    async def _open_run(self, tenant: str, run_id: RunId, after: int | None) -> OpenedRun:
         last, is_ended = await self._reader.last_event(tenant, run_id)
+        lane = HOME_LANE
+        if len(self._feeds.lanes_of(tenant)) > 1:
+            lane = (await self._reader.get_row(tenant, run_id)).lane
         if after is not None:
             _refuse_ahead(f"run {run_id}", after, last)
-            is_over = is_ended and after == last
-        source = _RunSource(self._feed, self._reader, tenant, run_id, after, with_snapshot)
-        source.is_over = is_over
-        return source
+        return OpenedRun(run_id, lane, after, after is not None and is_ended and after == last)
+
+    def follow(self, opening: MixedOpening) -> MixedFollower:
+        """Raises: Unavailable."""
+        tenant = opening.tenant
+        sources = [
+            _RunSource(
+                self._feeds.of(tenant, one.lane), self._reader, tenant, one, opening.with_snapshots
+            )
+            for one in opening.runs
+        ]
+        lanes = [
+            _LaneSource(self._store, self._feeds.of(tenant, lane), tenant, lane, after)
+            for lane, after in opening.after.items()
+        ]
+        loads = self._loads.follow(tenant) if opening.with_loads else None
+        return MixedFollower(self._feeds, lanes, sources, opening.missing, loads)
 
 
 class MixedFollower:
@@ -90,25 +137,28 @@ class MixedFollower:
 
     def __init__(
         self,
-        feed: Feed,
-        tenant: _TenantSource,
+        feeds: LaneFeeds,
+        lanes: list[_LaneSource],
         runs: list[_RunSource],
         missing: list[RunId],
-        loads: FleetLoads | None,
+        loads: FollowedLoads | None,
     ) -> None:
-        self._feed = feed
-        self._tenant = tenant
+        self._feeds = feeds
+        self._lanes = {lane.name: lane for lane in lanes}
         self._runs = {run.run_id: run for run in runs}
         self._missing = missing
-        self._loads = None if loads is None else loads.follow(tenant.tenant)
+        self._loads = loads
         begun = {str(run.run_id): run.after for run in runs if run.after is not None}
-        self.position = StreamPosition(tenant.after, begun)
+        tenant = LanePosition.of({one.lane: one.after for one in lanes})
+        self.position = StreamPosition(tenant.home, begun, tenant.others)
 
     async def batches(self, interval_s: float = 0.0) -> AsyncGenerator[list[StreamItem], None]:
         """What happens, until serving ends. What is committed is taken at most every `interval_s`."""
         subscription: Subscription[FactSegment | TenantEvent] = Subscription()
         loop, taken_at = asyncio.get_running_loop(), float("-inf")
-        with self._feed.subscribed(subscription, self._runs, self._tenant.tenant):
+        sources: list[_LaneSource | _RunSource] = [*self._lanes.values(), *self._runs.values()]
+        wanted = [(source.feed, source.key) for source in sources]
+        with self._feeds.subscribed(subscription, wanted):
             if self._missing:
                 yield [_missing(run_id) for run_id in self._missing]
             behind = self._unread()
@@ -121,7 +171,7 @@ class MixedFollower:
                     if items:
                         yield items
                 await asyncio.sleep(max(0.0, taken_at + interval_s - loop.time()))
-                if self._loads is not None and (changed := self._loads.take(loop.time())):
+                if self._loads is not None and (changed := await self._loads.take(loop.time())):
                     yield [StreamItem(type="worker.load", body=changed)]
                 try:
                     async with asyncio.timeout(None if self._loads is None else LOAD_S):
@@ -134,31 +184,36 @@ class MixedFollower:
                 elif items := self._items(fresh):
                     yield items
 
-    def _unread(self) -> deque[_TenantSource | _RunSource]:
-        return deque([self._tenant, *(run for run in self._runs.values() if not run.is_over)])
+    def _unread(self) -> deque[_LaneSource | _RunSource]:
+        return deque(
+            [*self._lanes.values(), *(run for run in self._runs.values() if not run.is_over)]
+        )
 
     def _items(self, fresh: Iterable[FactSegment | TenantEvent]) -> list[StreamItem]:
         items: list[StreamItem] = []
         for one in fresh:
             if isinstance(one, TenantEvent):
-                items += self._tenant.take([one])
+                items += self._lanes[one.tenant].take([one])
             else:
                 items += self._runs[one.run_id].take([one])
         return items
 
 
-class _TenantSource:
-    """The events of the tenant."""
+class _LaneSource:
+    """The events of one lane of the tenant."""
 
-    def __init__(self, store: Store, tenant: str, after: int) -> None:
-        self.tenant = tenant
+    def __init__(self, store: Store, feed: Feed, tenant: str, lane: int, after: int) -> None:
+        self.lane = lane
+        self.name = lane_name(tenant, lane)
+        self.feed = feed
+        self.key: FeedKey = ("events", self.name)
         self.after = after
         self.is_behind = True
         self._store = store
 
     async def read(self) -> list[StreamItem]:
         """What is stored, a page of it."""
-        stored = await self._store.tenant_events(self.tenant, self.after, TENANT_PAGE)
+        stored = await self._store.tenant_events(self.name, self.after, TENANT_PAGE)
         self.is_behind = len(stored) == TENANT_PAGE
         return self.take(stored)
 
@@ -168,12 +223,18 @@ class _TenantSource:
             if event.number <= self.after:
                 continue
             if event.number > self.after + 1:
-                gone = StreamReset(first=self.after + 1, last=event.number - 1, reason="retention")
+                gone = StreamReset(
+                    first=self.after + 1,
+                    last=event.number - 1,
+                    lane=self.lane,
+                    reason="retention",
+                )
                 items.append(StreamItem(type="stream.reset", body=gone))
             self.after = event.number
             items.append(
                 StreamItem(
                     id=event.number,
+                    lane=self.lane,
                     type=event.type,
                     occurred_at=iso(event.at),
                     body=Raw(event.body),
@@ -190,15 +251,15 @@ class _RunSource:
         feed: Feed,
         reader: RunReader,
         tenant: str,
-        run_id: RunId,
-        after: int | None,
+        opened: OpenedRun,
         with_snapshot: bool,
     ) -> None:
-        self.run_id = run_id
-        self.after = after
-        self.is_over = False
+        self.run_id = opened.run_id
+        self.feed = feed
+        self.key: FeedKey = ("run", opened.run_id)
+        self.after = after = opened.after
+        self.is_over = opened.is_over
         self.is_behind = True
-        self._feed = feed
         self._reader = reader
         self._tenant = tenant
         self._with_snapshot = with_snapshot and after is None
@@ -212,7 +273,7 @@ class _RunSource:
             except errors.NotFound:
                 self.is_over, self.is_behind = True, False  # retention has just removed it
                 return [_missing(self.run_id)]
-        stored = await self._feed.read(self.run_id, self._events.after, READ_BYTES)
+        stored = await self.feed.read(self.run_id, self._events.after, READ_BYTES)
         items = self.take(stored)
         self.is_behind = bool(stored) and not self.is_over
         return items
@@ -255,6 +316,13 @@ def _item(run_id: RunId, event: Event) -> StreamItem:
 
 def _missing(run_id: RunId) -> StreamItem:
     return StreamItem(type="run.missing", body=RunMissing(run_id=run_id))
+
+
+def refuse_ahead(what: str, after: LanePosition, heads: LanePosition) -> None:
+    """Raises: Refused, if a position in the stream of a tenant is ahead of it."""
+    _refuse_ahead(what, after.home, heads.home)
+    for lane, at in after.others.items():
+        _refuse_ahead(f"lane {lane} of {what}", at, heads.others.get(lane, 0))
 
 
 def _refuse_ahead(what: str, after: int, last: int) -> None:

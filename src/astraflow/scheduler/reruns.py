@@ -31,7 +31,7 @@ from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
 
 
-class RerunOrder(msgspec.Struct, frozen=True, kw_only=True):
+class RerunOrder(msgspec.Struct, frozen=True, kw_only=True, tag="rerun"):
     """A re-run that somebody asks for."""
 
     tenant: str

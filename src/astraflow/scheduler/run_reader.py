@@ -45,6 +45,7 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.ended_runs import EndedRuns, facts_of
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.other_shards import NO_OTHER_SHARDS, OtherShards
 from astraflow.scheduler.run_events import RunEvents
 from astraflow.scheduler.written_output import read_output
 from astraflow.store.rows import FactSegment, RunRow
@@ -71,12 +72,14 @@ class RunReader:
         ended: EndedRuns,
         feed: Feed,
         clock: Clock,
+        others: OtherShards = NO_OTHER_SHARDS,
     ) -> None:
         self._store = store
         self._current = current
         self._ended = ended
         self._feed = feed
         self._clock = clock
+        self._others = others
         self._places: WeakValueDictionary[RunId, TaskPlaces] = WeakValueDictionary()
         """Of the runs that are followed: shared, so that what one follower made of a segment serves the others."""
 
@@ -258,11 +261,15 @@ class RunReader:
                     return
 
     async def open_events(self, tenant: str, run_id: RunId, after: int) -> RunEvents:
-        """What makes the events of a run beyond `after`. Raises: NotFound."""
-        run = await self._find_run(tenant, run_id)
-        is_adding = not run.plan.features.isdisjoint(ADDING)
-        if is_adding or self._feed.tapes.last_event(run_id) is None:
-            await self._durable(run)  # its tasks, or that it exists
+        """What makes the events of a run beyond `after`, also where another node serves it. Raises: NotFound."""
+        if self._current.is_serving:
+            run = await self._find_run(tenant, run_id)
+            is_adding = not run.plan.features.isdisjoint(ADDING)
+            if is_adding or self._feed.tapes.last_event(run_id) is None:
+                await self._durable(run)  # its tasks, or that it exists
+        else:
+            run = await self._stored_run(tenant, run_id)
+            is_adding = not run.plan.features.isdisjoint(ADDING)
         places = self._places.get(run_id)
         if places is None:
             places = TaskPlaces.of_run(run) if is_adding else TaskPlaces(run.plan)
@@ -291,9 +298,35 @@ class RunReader:
                 break
         return gathered.entries, after, last
 
-    async def snapshot(self, tenant: str, run_id: RunId) -> tuple[RunSnapshot, RunEvents]:
-        """The run as it is, with its output so far, and what makes the events after it. Raises: NotFound."""
-        view = await self.view_run(tenant, run_id)
+    async def snapshot(
+        self, tenant: str, run_id: RunId, *, asks_others: bool = True
+    ) -> tuple[RunSnapshot, RunEvents]:
+        """The run as it is, with its output so far, and what makes the events after it. `asks_others`: not for another
+        shard, which has asked this one. Raises: NotFound."""
+        if self._is_known(run_id):
+            return await self._snapshot_of(tenant, run_id, await self.view_run(tenant, run_id))
+        row = await self.get_row(tenant, run_id)
+        if asks_others and row.finished_at is None:
+            found = await self._others.snapshot(tenant, row.lane, run_id)
+            if found is not None:
+                return found, await self.open_events(tenant, run_id, found.last_event)
+        # What the store alone says of an active run is without what it waits for now.
+        view = view_whole(await self._ended.run(row), {}, {})
+        return await self._snapshot_of(tenant, run_id, view)
+
+    def _is_known(self, run_id: RunId) -> bool:
+        """Whether the engine here has decided the run lately."""
+        if not self._current.is_serving:
+            return False
+        return self._active(run_id) is not None or self._feed.tapes.find_run(run_id) is not None
+
+    async def _stored_run(self, tenant: str, run_id: RunId) -> RunRecord:
+        """A run as far as it is stored. Raises: NotFound."""
+        return await self._ended.run(await self.get_row(tenant, run_id))
+
+    async def _snapshot_of(
+        self, tenant: str, run_id: RunId, view: Run
+    ) -> tuple[RunSnapshot, RunEvents]:
         made = await self.open_events(tenant, run_id, view.last_event)
         written = await read_output(self._store, run_id, view.last_event, made.places)
         snapshot = RunSnapshot(

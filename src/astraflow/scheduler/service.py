@@ -8,6 +8,7 @@ from astraflow.core import errors
 from astraflow.core.security.bearer import ApiTokens
 from astraflow.scheduler.audits import Audits
 from astraflow.scheduler.blob_services import BlobServices
+from astraflow.scheduler.bulk_runs import BulkRuns
 from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
@@ -34,7 +35,7 @@ from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
-from astraflow.scheduler.tenant_events import TenantEvents
+from astraflow.scheduler.tenant_events import LaneFeeds, TenantEvents
 from astraflow.scheduler.tenant_lanes import TenantLaneService
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.trigger_table import TriggerTable
@@ -74,39 +75,36 @@ class Scheduler:
         self._pools = pools
         pushes = None if pools is None else pools.pushes
         self.secrets = SecretVault(store, current, clock, ids, masters)
-        self.catalogs = catalogs
-        self.workflows = Workflows(
-            store, catalogs, current, self.secrets, table, clock, parts.retention.workflow_versions
-        )
+        self.catalogs, versions = catalogs, parts.retention.workflow_versions
+        saved = (store, catalogs, current, self.secrets, table, clock)
+        self.workflows = Workflows(*saved, versions)
         self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
-        self.reader = RunReader(store, current, ended, self._feed, clock)
+        self.reader = RunReader(store, current, ended, self._feed, clock, parts.others)
         self.pins = Pins(store, current, plans, self.reader, clock, parts.engine.result_schemas)
         self.runs = Runs(
             parts, current, plans, self.workflows, self.reader, self.secrets, self.pins
         )
         self.messages = RunMessages(current, self.reader, self.secrets)
         self.reruns = Reruns(store, self.runs, self.reader)
-        self.triggers = TriggerServices(
-            table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids
-        )
+        self.bulk_runs = BulkRuns(self.runs, self.reruns, parts.others)
+        of_runs = (self.runs, self.reader, self.secrets, self._feed)
+        self.triggers = TriggerServices(table, store, current, *of_runs, clock, ids)
         values = ValueStore(None if blobs is None else blobs.copies, current)
         vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets, values)
         tended = (self.credentials, blobs, vault, self.triggers, turns)
         self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
-        self.events = TenantEvents(current, self._feed)
-        self.mixed_events = MixedEvents(store, current, self._feed, self.reader)
+        self.events = TenantEvents(store, current, LaneFeeds(self._feed, parts.others))
+        self.mixed_events = MixedEvents(store, current, self.reader, self.events, parts.others)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)
         self.resources = Resources(store, current, clock, blobs)
-        self._callbacks = (
-            None
-            if pools is None
-            else TaskCallbacks(store, current, ended, pools.tokens, pools.pushes, clock)
-        )
-        self._packages = (
-            None if blobs is None else Packages(store, blobs.repository, current, clock, ids)
-        )
+        self._callbacks = self._packages = None
+        if pools is not None:
+            of_pools = (pools.tokens, pools.pushes)
+            self._callbacks = TaskCallbacks(store, current, ended, *of_pools, clock)
+        if blobs is not None:
+            self._packages = Packages(store, blobs.repository, current, clock, ids)
 
     async def run(self) -> None:
         """Open the store and serve until cancelled.
@@ -120,6 +118,11 @@ class Scheduler:
             if self._pools is not None:
                 await self._pools.pushes.close()
             await self.secrets.close()
+
+    @property
+    def feed(self) -> Feed:
+        """What is committed in its shard, also while another process serves that."""
+        return self._feed
 
     @property
     def ready(self) -> asyncio.Event:

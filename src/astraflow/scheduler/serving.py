@@ -37,6 +37,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.fleet_rows import install_of, pool_of, resource_of, tenant_of
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.oidc_terms import OidcTerms
+from astraflow.scheduler.other_shards import NO_OTHER_SHARDS, OtherShards
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
@@ -96,6 +97,7 @@ class Parts(msgspec.Struct, frozen=True):
     traces: RunTraces = msgspec.field(default_factory=RunTraces)
     lanes: ShardLanes = ONLY_LANES
     """Which lanes of tenants live in the shard of the store that is claimed."""
+    others: OtherShards = NO_OTHER_SHARDS
     several_lanes: bool = False
     """Whether tenants may get several lanes."""
     cluster: StoredCluster | None = None

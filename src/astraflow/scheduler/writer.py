@@ -545,7 +545,7 @@ class Writer:
         for waiting in unanswered:
             if not waiting.done():
                 waiting.set_exception(Undecided("the scheduler is restarting"))
-        self.feed.end()
+        self.feed.pause()
 
 
 class _Decided(msgspec.Struct, frozen=True):

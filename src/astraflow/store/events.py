@@ -21,6 +21,11 @@ class StoredEvents:
             map(tuple, await self._database.rows("event_heads", shard=self._database.shard))
         )
 
+    async def last_tenant_event(self, tenant: str) -> int:
+        """The number of the last event of the stream of a lane, by its name; 0: it has none."""
+        ((last,),) = await self._database.rows("last_tenant_event", tenant=tenant)
+        return int(last or 0)
+
     async def tenant_events(self, tenant: str, after: int, limit: int) -> list[TenantEvent]:
         return await all_rows(
             self._database, TenantEvent, "tenant_events", tenant=tenant, after=after, limit=limit

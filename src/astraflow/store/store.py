@@ -119,6 +119,7 @@ class Store:
         events = StoredEvents(database)
         self.event_heads = events.event_heads
         self.tenant_events = events.tenant_events
+        self.last_tenant_event = events.last_tenant_event
 
         audits = StoredAudits(database)
         self.audit = audits.audit

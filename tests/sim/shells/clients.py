@@ -187,7 +187,7 @@ class Client:
         last = 0
         while True:
             try:
-                stream = self.site.front().events.follow(tenant, last)
+                stream = self.site.front().events.follow(tenant, {0: last})
                 async with aclosing(stream) as batches:
                     async for events in batches:
                         for event in events:

@@ -437,7 +437,7 @@ export interface paths {
         };
         /**
          * follow events as they happen, as Server-Sent Events
-         * @description Each `data` line is a `RunStreamEvent` or a `TenantStreamEvent`; `error` and `overflow` have a `StreamEnd`. With `runId`: the events of the run, numbered from 1 without gaps, from the first one if no last id is given. The stream ends after the terminal `run.status`; reconnecting after that one is a 204. Without `runId`: the events of the tenant, from now on. A comment is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
+         * @description Each `data` line is a `RunStreamEvent` or a `TenantStreamEvent`; `error` and `overflow` have a `StreamEnd`. With `runId`: the events of the run, numbered from 1 without gaps, from the first one if no last id is given. The stream ends after the terminal `run.status`; reconnecting after that one is a 204. Without `runId`: the events of the tenant, from now on. Their ids are numbers, too; those of a tenant with several lanes have the last number of each lane, as `0:512,1:77`. A comment is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
          */
         get: operations["followEvents"];
         put?: never;
@@ -457,7 +457,7 @@ export interface paths {
         };
         /**
          * follow the tenant and any number of runs on one connection, as Server-Sent Events
-         * @description Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the last event of the tenant and of each run. To follow other runs, connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
+         * @description Each message `batch` has a `StreamBatch` as its `data`, and as its id the position of the stream: the last event of the tenant (of each of its lanes, if it has several) and of each run. To follow other runs, connect again with these `runs` and with the last id: nothing is missed and nothing comes twice. The events of the tenant begin now if no last id is given, those of a run with its first one. The stream does not end when runs do. A run that does not exist is `run.missing`. When nothing happens, an event `ping` without an id is sent every 15 seconds. A client that does not read for 30 seconds is disconnected, and may reconnect. Roles: admin, editor, operator, viewer.
          */
         get: operations["followStream"];
         put?: never;
@@ -1988,6 +1988,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tenants/{tenant}/lanes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * show the lanes of a tenant
+         * @description An admin sees the own tenant, an admin of the site any. Roles: admin.
+         */
+        get: operations["getLanes"];
+        /**
+         * let a tenant have so many lanes
+         * @description Each lane has an engine of its own, on another scheduler perhaps, so that a tenant gets faster than one can make it. Needs PostgreSQL. A lane that is not wanted any more gets no new runs, and goes on until all of its own have ended. Roles: admin.
+         */
+        put: operations["setLanes"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -2501,6 +2525,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["ArtifactRemoved"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /** @description One attempt of a node. */
         Attempt: {
@@ -3531,6 +3557,34 @@ export interface components {
             /** @description How many data keys were encrypted again. */
             dataKeys: number;
         };
+        /** @description A lane of a tenant: an engine of its own decides its runs. */
+        Lane: {
+            /** @description Its number. Lane 0 is the home of the tenant. */
+            lane: number;
+            /**
+             * @description One that closes gets no new runs.
+             * @enum {string}
+             */
+            state: "closing" | "open";
+            /** @description Where it is stored. */
+            shard: number;
+            /** @description The scheduler that serves it; null: none does now. */
+            node: string | null;
+            /** @description Tasks that wait in it, about a second ago; null: nobody says. */
+            waiting: number | null;
+        };
+        /** @description The lanes of a tenant. */
+        Lanes: {
+            /** @description Its name. */
+            tenant: string;
+            /** @description By number. */
+            lanes: components["schemas"]["Lane"][];
+        };
+        /** @description How many lanes a tenant is to have. */
+        LanesRequest: {
+            /** @description Lanes that take new runs. Others that are there close. */
+            count: number;
+        };
         /** @description The last time that the chain around a node called the node itself. */
         LastCall: {
             /** @description The id of the call, which is that of its task. */
@@ -4486,6 +4540,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["PackageChange"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /**
          * @description A page of packages, by name.
@@ -4539,6 +4595,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["PackageReport"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /** @description A published package in a list. */
         PackageSummary: {
@@ -5147,6 +5205,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["ResourceReport"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /**
          * @description What an older version becomes.
@@ -5327,6 +5387,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["RolloutReport"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /**
          * @description Bring a version to all workers, in waves.
@@ -5621,6 +5683,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["RunReport"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /**
          * @description A run of a definition, or of a saved workflow: both forms in one, as the server reads them.
@@ -6019,6 +6083,11 @@ export interface components {
              * @default 0
              */
             id: number;
+            /**
+             * @description The lane of the tenant that has numbered it, if the tenant has several. Missing: the first.
+             * @default 0
+             */
+            lane: number;
             /** @description What has happened. */
             type: string;
             /**
@@ -6040,6 +6109,11 @@ export interface components {
             from: number;
             /** @description The last that is missing. */
             to: number;
+            /**
+             * @description The lane of the tenant that they are of, if it has several. Missing: the first.
+             * @default 0
+             */
+            lane: number;
             /** @description `retention`. */
             reason: string;
         };
@@ -7193,6 +7267,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["WorkerReport"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /**
          * @description What differs between two definitions of a workflow.
@@ -7310,6 +7386,8 @@ export interface components {
             occurredAt: string;
             scope: components["schemas"]["EventScope"];
             data: components["schemas"]["WorkflowReport"];
+            /** @description The lane of the tenant that has numbered it, if it has several. Missing: the first. */
+            lane?: number;
         };
         /** @description A saved workflow in a list. */
         WorkflowSummary: {
@@ -8442,14 +8520,14 @@ export interface operations {
             query?: {
                 /** @description The run to follow. Without it the stream is that of the tenant. */
                 runId?: string;
-                /** @description The last id that was seen: the stream goes on after it. */
-                lastEventId?: number;
+                /** @description The last id that was seen: the stream goes on after it. A whole number; of a tenant with several lanes, the text that came as the id. */
+                lastEventId?: string;
                 /** @description `true` begins with `run.snapshot`, which has no id, and goes on from there. */
                 snapshot?: boolean;
             };
             header?: {
                 /** @description The last id that was seen: the stream goes on after it. It wins over `lastEventId`. */
-                "Last-Event-ID"?: number;
+                "Last-Event-ID"?: string;
             };
             path?: never;
             cookie?: never;
@@ -13399,6 +13477,58 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Tenant"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getLanes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lanes of a tenant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lanes"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    setLanes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LanesRequest"];
+            };
+        };
+        responses: {
+            /** @description The lanes of a tenant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lanes"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -65,6 +65,11 @@ def tenant_of_lane(name: str) -> str:
     return name.partition("/")[0]
 
 
+def lane_of_name(name: str) -> int:
+    """The number of a lane, by its name."""
+    return int(name.partition("/")[2] or HOME_LANE)
+
+
 def open_lanes(lanes: Sequence[LaneSeen]) -> list[int]:
     """Those that take new runs; the home always does."""
     others = [one.lane for one in lanes if one.state == "open" and one.lane != HOME_LANE]

@@ -75,6 +75,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     IGNORES_OTHERS: ClassVar[bool] = False
     """Whether they are ignored: a URL that others write may have more in it."""
+    NOT_BLANK: ClassVar[frozenset[str]] = frozenset()
+    """Texts that are refused when they are blank; another one counts as missing then."""
 
 
 class NoQuery(Query, frozen=True, kw_only=True):

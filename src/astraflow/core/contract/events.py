@@ -30,6 +30,9 @@ from astraflow.core.contract.words import (
     WorkerStatus,
 )
 
+MAX_LANE_POSITION_CHARS: Final = 512
+"""Of the id of an event of a tenant: a number for each of its lanes."""
+
 
 class EventScope(RestObject, frozen=True, kw_only=True):
     """What an event is about, for filters."""
@@ -41,6 +44,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False)
     """One numbered event of a stream. `id` is 0 for those without a number, which are about the connection."""
 
     id: int = 0
+    lane: int | UnsetType = UNSET
+    """Of the stream of a tenant with several lanes: which one has numbered it; unset: the first."""
     type: str
     occurred_at: str = ""
     scope: Any = {}
@@ -65,11 +70,17 @@ class StreamMessage(msgspec.Struct, frozen=True, kw_only=True):
 class FollowEvents(Query, frozen=True, kw_only=True):
     """Which stream, and from where on."""
 
+    NOT_BLANK: ClassVar[frozenset[str]] = frozenset({"lastEventId"})
+
     run_id: Annotated[
         str, doc("The run to follow. Without it the stream is that of the tenant.", max_length=256)
     ] = ""
     last_event_id: Annotated[
-        Count | None, doc("The last id that was seen: the stream goes on after it.")
+        Annotated[str, msgspec.Meta(max_length=MAX_LANE_POSITION_CHARS)] | None,
+        doc(
+            "The last id that was seen: the stream goes on after it. A whole number; of a tenant with several lanes, "
+            "the text that came as the id."
+        ),
     ] = None
     snapshot: Annotated[
         bool, doc("`true` begins with `run.snapshot`, which has no id, and goes on from there.")
@@ -321,6 +332,10 @@ class StreamReset(RestObject, frozen=True, kw_only=True):
 
     first: Annotated[Count, doc("The first that is missing.")] = msgspec.field(name="from")
     last: Annotated[Count, doc("The last that is missing.")] = msgspec.field(name="to")
+    lane: Annotated[
+        Count,
+        doc("The lane of the tenant that they are of, if it has several. Missing: the first."),
+    ] = 0
     reason: Annotated[str, doc("`retention`.")]
 
 

@@ -22,6 +22,11 @@ RUN_STREAM: Final = "RunStreamEvent"
 TENANT_STREAM: Final = "TenantStreamEvent"
 """The names of the unions of all events of a stream."""
 
+_LANE: Final[Schema] = {
+    "type": "integer",
+    "minimum": 1,
+    "description": "The lane of the tenant that has numbered it, if it has several. Missing: the first.",
+}
 _REF: Final = "#/components/schemas/{name}"
 
 
@@ -147,6 +152,8 @@ def _event_schemas() -> dict[str, Schema]:
         cases: list[str] = []
         for types, body in _by_body(table):
             found[_event_name(body)] = _event(types, body.__name__, is_numbered=True)
+            if stream == TENANT_STREAM:
+                found[_event_name(body)]["properties"]["lane"] = _LANE
             cases.append(_event_name(body))
         for types, body in _by_body(STREAM_EVENTS):
             if body is not StreamEnd:

@@ -235,6 +235,9 @@ SELECT blob FROM resources WHERE blob IS NOT NULL
 -- name: tenant_events
 SELECT {TenantEvent} FROM tenant_events WHERE tenant = :tenant AND number > :after ORDER BY number LIMIT :limit
 
+-- name: last_tenant_event
+SELECT max(number) FROM tenant_events WHERE tenant = :tenant
+
 -- name: audit
 SELECT number, {AuditRow} FROM audits WHERE tenant = :tenant AND number < :before
     AND (CAST(:who AS text) IS NULL OR who = :who) AND (CAST(:action AS text) IS NULL OR action = :action)
