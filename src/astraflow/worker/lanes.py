@@ -99,6 +99,11 @@ class WorkerLanes:
         return sum(len(one.runner.agent.attempts.working()) for one in self._lanes.values())
 
     @property
+    def waiting(self) -> int:
+        """Attempts that are held and not started, for want of room."""
+        return 0 if self._shared is None else self._shared.waiting
+
+    @property
     def is_draining(self) -> bool:
         return self._home.runner.agent.attempts.is_draining
 

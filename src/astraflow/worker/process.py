@@ -254,7 +254,8 @@ def _status(lanes: WorkerLanes) -> str:
     """What it does, for people."""
     count = lanes.working
     doing = "draining" if lanes.is_draining else "working"
-    return f"{doing}: {count} attempt{'' if count == 1 else 's'}"
+    waiting = f", {lanes.waiting} of them waiting" if lanes.waiting else ""
+    return f"{doing}: {count} attempt{'' if count == 1 else 's'}{waiting}"
 
 
 def _pool_settings(
