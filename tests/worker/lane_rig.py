@@ -185,8 +185,8 @@ class LaneScheduler:
 
     @property
     def told_slots(self) -> int | None:
-        """What the worker has said last."""
-        return [one.slots for one in self.registers][-1] if not self.slots else self.slots[-1]
+        """What the worker has said last in this session."""
+        return self.slots[-1] if self.slots else self.registers[-1].slots
 
     # -- what the connections say -------------------------------------------------------------
 
@@ -261,6 +261,7 @@ class LaneScheduler:
     def _put(self) -> None:
         ts = iso(self._clock.wall_ms())
         for item in self.gateway.take_output():
+            assert isinstance(item.conn, int)
             connection = self._connections.get(item.conn)
             if connection is None or connection.transport is None:
                 continue
@@ -294,6 +295,11 @@ class Rig:
             while not condition():
                 self.changed.clear()
                 await self.changed.wait()
+
+    async def exit_code(self) -> int | None:
+        """Of the worker, when it has ended."""
+        await self.until(lambda: self.code is not None)
+        return self.code
 
     async def open_lanes(self) -> None:
         """All lanes are there, and have equal shares."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 from astraflow.core import errors
 from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control
-from tests.worker.lane_rig import lane_rig
+from tests.worker.lane_rig import LaneScheduler, lane_rig
+
+
+def has_told(lane: LaneScheduler, slots: int) -> bool:
+    return lane.told_slots == slots
+
+
+def has_result(lane: LaneScheduler, task: str) -> bool:
+    return task in lane.results
 
 
 async def test_with_one_lane_nothing_is_said_of_slots(tmp_path: Path) -> None:
@@ -29,9 +38,9 @@ async def test_a_session_is_opened_with_each_lane_and_the_slots_are_divided(tmp_
         home, first, second = rig.schedulers
         await rig.until(lambda: home.slots and home.slots[-1] == 2)
         for lane in (first, second):
-            await rig.until(lambda lane=lane: lane.told_slots == 2)
+            await rig.until(partial(has_told, lane, 2))
             lane.dispatch(f"of-{lane.lane}")
-            await rig.until(lambda lane=lane: lane.results)
+            await rig.until(partial(has_result, lane, f"of-{lane.lane}"))
             assert lane.results[f"of-{lane.lane}"].status == "SUCCEEDED"
         assert home.results == {}
         assert rig.worker.numbers == [0, 1, 2]
@@ -119,7 +128,7 @@ async def test_lanes_have_hosts_of_their_own(tmp_path: Path) -> None:
         found = []
         for number, lane in enumerate((*rig.schedulers, *rig.schedulers)):
             lane.dispatch(f"t{number}", "core.python", code=code)
-            await rig.until(lambda lane=lane, number=number: f"t{number}" in lane.results)
+            await rig.until(partial(has_result, lane, f"t{number}"))
             result = lane.results[f"t{number}"]
             found.append(json.loads(bytes(result.result))["result"])
         assert found[0] != found[1]
@@ -168,13 +177,11 @@ async def test_a_drain_by_the_home_ends_the_worker_when_all_lanes_are_empty(
         home, other = rig.schedulers
         rig.hold(other, "a")
         await rig.begun("a")
-        other.drain()
         home.drain()
         await rig.until(lambda: other.heartbeats[-1].draining)
         assert rig.code is None
         await rig.let_go("a")
-        await rig.until(lambda: rig.code is not None)
-        assert rig.code == 0
+        assert await rig.exit_code() == 0
         assert other.results["a"].status == "SUCCEEDED"
 
 
@@ -197,8 +204,7 @@ async def test_a_drain_of_the_process_drains_all_lanes(tmp_path: Path) -> None:
     async with lane_rig(tmp_path) as rig:
         await rig.open_lanes()
         rig.worker.drain(None)
-        await rig.until(lambda: rig.code is not None)
-        assert rig.code == 0
+        assert await rig.exit_code() == 0
 
 
 async def test_a_lane_whose_connection_broke_is_told_its_slots_again(tmp_path: Path) -> None:
@@ -235,8 +241,7 @@ async def test_an_identity_that_another_process_has_ends_the_whole_worker(tmp_pa
     async with lane_rig(tmp_path) as rig:
         await rig.open_lanes()
         rig.schedulers[1].end(errors.SESSION_STALE_BINDING)
-        await rig.until(lambda: rig.code is not None)
-        assert rig.code == 1
+        assert await rig.exit_code() == 1
 
 
 async def test_what_is_offered_and_the_credential_are_told_to_all_lanes(tmp_path: Path) -> None:
