@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from astraflow.core.agent.slots import Slots
+from astraflow.core.agent.slots import SlotDivision
 from astraflow.core.engine.lanes import LOOK_S, NO_HUNGER, LaneTable, TenantLanes
 from astraflow.core.protocol.control import HOME_LANE, Hunger
 from benchmarks.figures import Figure
@@ -161,8 +161,8 @@ class Fleet:
         self.held = [[0] * lanes for _ in range(WORKERS)]
         self.workers = [self._worker(number) for number in range(WORKERS)] if divides else []
 
-    def _worker(self, number: int) -> Slots:
-        slots = Slots(SLOTS)
+    def _worker(self, number: int) -> SlotDivision:
+        slots = SlotDivision(SLOTS)
         self.engines[HOME_LANE].slots[number] = SLOTS
         for lane in range(1, len(self.engines)):
             slots.add(lane)
@@ -209,7 +209,7 @@ class Fleet:
 
         self.clock.after(MESSAGE_S, hear)
 
-    def _tell_slots(self, worker: int, slots: Slots) -> None:
+    def _tell_slots(self, worker: int, slots: SlotDivision) -> None:
         for change in slots.take_changes():
             self.outcome.changes += 1
             self.clock.after(

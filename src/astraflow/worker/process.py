@@ -179,7 +179,6 @@ async def _work(
     inventory = PackageInventory(folder.path, core, settings.host_max_mem_bytes)
     given = None if settings.auth_token is None else settings.auth_token.reveal()
     token = WorkerToken(folder.path, given)
-    offer = _offer(settings, inventory)
     machine, ids, connect = Machine(folder.path), Ulids(clock), surroundings.connect(tls)
 
     def measure() -> control.HeartbeatMetrics:
@@ -190,13 +189,8 @@ async def _work(
     def open_lane(
         lane: int, schedulers: Schedulers, slots: Callable[[], int | None]
     ) -> AgentRunner:
-        agent = Agent(
-            _session(settings, folder, token, tls, ids, lane),
-            HeldAttempts(settings.concurrency_max_parallel),
-            lambda: msgspec.structs.replace(offer(), slots=slots()),
-            measure,
-            lambda: control.HeartbeatPackages(inventory.digest()),
-        )
+        session = _session(settings, folder, token, tls, ids, lane)
+        agent = _agent(settings, session, inventory, slots, measure)
         return AgentRunner(agent, schedulers, connect, clock)
 
     lanes = WorkerLanes(schedulers, settings.concurrency_max_parallel, open_lane)
@@ -325,8 +319,13 @@ async def _keep(
     return ended
 
 
-def _offer(settings: WorkerSettings, inventory: PackageInventory) -> Callable[[], RegisterOffer]:
-    """What makes what a register says, but for the slots."""
+def _agent(
+    settings: WorkerSettings,
+    session: WorkerSession,
+    inventory: PackageInventory,
+    slots: Callable[[], int | None],
+    measure: Callable[[], control.HeartbeatMetrics],
+) -> Agent:
     any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
     capabilities = control.Capabilities(
         control.Concurrency(settings.concurrency_max_parallel),
@@ -336,9 +335,16 @@ def _offer(settings: WorkerSettings, inventory: PackageInventory) -> Callable[[]
     )
 
     def offer() -> RegisterOffer:
-        return RegisterOffer(capabilities, packages=inventory.registered(), labels=settings.labels)
+        packages, labels = inventory.registered(), settings.labels
+        return RegisterOffer(capabilities, packages=packages, labels=labels, slots=slots())
 
-    return offer
+    return Agent(
+        session,
+        HeldAttempts(settings.concurrency_max_parallel),
+        offer,
+        measure,
+        lambda: control.HeartbeatPackages(inventory.digest()),
+    )
 
 
 def _session(
