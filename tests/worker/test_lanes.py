@@ -114,7 +114,8 @@ async def test_lanes_share_no_process_and_the_fence_of_one_kills_nothing_of_anot
         await rig.begun("b")
         other.stops_all = True  # in the answer to the heartbeat after the next connection: it kills as a fence does
         other.cut()
-        await rig.until(lambda: not other.heartbeats[-1].attempts)
+        await rig.until(lambda: other.heartbeats[-1].attempts)
+        await rig.until(lambda: rig.worker.working == 1)
         await rig.let_go("a")
         await rig.until(lambda: home.results)
         assert home.results["a"].status == "SUCCEEDED"
