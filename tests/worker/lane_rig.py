@@ -178,9 +178,9 @@ class LaneScheduler:
             assert one.transport is not None
             one.transport.disconnect()
 
-    def end(self, code: errors.Code = errors.SESSION_UNKNOWN) -> None:
+    def end(self, code: errors.Code = errors.SESSION_UNKNOWN, location: str | None = None) -> None:
         """End the session, as a scheduler that has started again."""
-        self.gateway.end(self.session_id, code, self._now)
+        self.gateway.end(self.session_id, code, self._now, location=location)
         self._step()
 
     @property

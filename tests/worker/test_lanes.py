@@ -264,3 +264,32 @@ async def test_a_resource_is_told_to_the_lane_in_which_it_was_made(tmp_path: Pat
         events = [one for one in other.frames if isinstance(one, business.ResourceEvent)]
         assert [one.state for one in events] == ["ready"]
         assert not any(isinstance(one, business.ResourceEvent) for one in home.frames)
+
+
+async def test_a_resource_of_an_earlier_boot_is_told_when_its_lane_is_open(tmp_path: Path) -> None:
+    async with lane_rig(tmp_path) as rig:
+        await rig.open_lanes()
+        rig.schedulers[1].dispatch("a", "core.file", name="x.txt", text="hello")
+        await rig.until(lambda: rig.schedulers[1].results)
+    async with lane_rig(tmp_path) as again:
+        await again.open_lanes()
+        home, other = again.schedulers
+        await again.until(lambda: other.frames)
+        assert [one.state for one in other.frames] == ["ready"]
+        assert not any(isinstance(one, business.ResourceEvent) for one in home.frames)
+
+
+async def test_a_lane_that_has_moved_is_followed(tmp_path: Path) -> None:
+    async with lane_rig(tmp_path) as rig:
+        await rig.open_lanes()
+        home, other = rig.schedulers
+        new = LaneScheduler(1, rig.changed)
+        async with new.serving():
+            other.end(errors.SESSION_MOVED, new.url)
+            await rig.until(lambda: new.heartbeats)
+            new.dispatch("a")
+            await rig.until(lambda: new.results)
+            await rig.until(partial(has_told, new, 2))
+            rig.worker.end(0, "the test is over")
+            await rig.exit_code()
+        assert len(home.registers) == 1
