@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from astraflow.core.agent.actions import Exit
-from astraflow.core.agent.slots import Slots
+from astraflow.core.agent.slots import SlotDivision
 from astraflow.core.protocol.control import HOME_LANE
 from astraflow.core.protocol.worker_events import (
     Connect,
@@ -77,7 +77,7 @@ class WorkerLanes:
         self.open_lane = open_lane
         self._schedulers = schedulers
         self._max_parallel = max_parallel
-        self._slots: Slots | None = None
+        self._slots: SlotDivision | None = None
         self._shared: SharedHosts | None = None
         self._receive: Receive | None = None
         self._group: asyncio.TaskGroup | None = None
@@ -97,6 +97,11 @@ class WorkerLanes:
     def working(self) -> int:
         """Attempts that run, are being stopped, or wait for room, in all lanes."""
         return sum(len(one.runner.agent.attempts.working()) for one in self._lanes.values())
+
+    @property
+    def waiting(self) -> int:
+        """Attempts that are held and not started, for want of room."""
+        return 0 if self._shared is None else self._shared.waiting
 
     @property
     def is_draining(self) -> bool:
@@ -220,7 +225,7 @@ class WorkerLanes:
             self._slots.held(kept.number, kept.runner.agent.attempts.slots_taken)
             self._tell_slots(self._slots)
 
-    def _tell_slots(self, slots: Slots) -> None:
+    def _tell_slots(self, slots: SlotDivision) -> None:
         for lane in slots.take_given_up():
             self._lanes[lane].runner.give_up_session()
         for change in slots.take_changes():
@@ -234,7 +239,7 @@ class WorkerLanes:
             return
         self._wanted = wanted
         if wanted and self._slots is None:
-            self._slots = Slots(self._max_parallel)
+            self._slots = SlotDivision(self._max_parallel)
             self.on_flushed(self._home)
         for lane, location in wanted.items():
             kept = self._lanes.get(lane)

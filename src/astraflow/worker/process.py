@@ -13,6 +13,7 @@ import signal
 import socket as sockets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -175,36 +176,21 @@ async def _work(
     """Wire the worker, in the order in which its parts need each other, and run it."""
     settings = _with_memory_limit(settings)
     metrics = WorkerMetrics()
-    core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
-    inventory = PackageInventory(folder.path, core, settings.host_max_mem_bytes)
+    inventory = _inventory(settings, folder)
     given = None if settings.auth_token is None else settings.auth_token.reveal()
     token = WorkerToken(folder.path, given)
-    offer = _offer(settings, inventory)
     machine, ids, connect = Machine(folder.path), Ulids(clock), surroundings.connect(tls)
 
-    def measure() -> control.HeartbeatMetrics:
-        told = machine.metrics(lanes.working, resources.metrics())
+    def measure(attempts: int) -> control.HeartbeatMetrics:
+        told = machine.metrics(attempts, resources.metrics())
         count_heartbeat(metrics, told)
         return told
 
-    def open_lane(
-        lane: int, schedulers: Schedulers, slots: Callable[[], int | None]
-    ) -> AgentRunner:
-        agent = Agent(
-            _session(settings, folder, token, tls, ids, lane),
-            HeldAttempts(settings.concurrency_max_parallel),
-            lambda: msgspec.structs.replace(offer(), slots=slots()),
-            measure,
-            lambda: control.HeartbeatPackages(inventory.digest()),
-        )
-        return AgentRunner(agent, schedulers, connect, clock)
-
-    lanes = WorkerLanes(schedulers, settings.concurrency_max_parallel, open_lane)
-    renewal = (
-        TokenRenewal(token, schedulers.origin, lanes.present, tls.downloads)
-        if surroundings.renews_token
-        else None
-    )
+    open_session = partial(_session, settings, folder, token, tls, ids)
+    lanes = _lanes(settings, schedulers, inventory, open_session, connect, measure, clock)
+    renewal: TokenRenewal | None = None
+    if surroundings.renews_token:
+        renewal = TokenRenewal(token, schedulers.origin, lanes.present, tls.downloads)
     pool_settings = _pool_settings(settings, folder, resources)
     packages_woken = asyncio.Event()
     spans = open_span_export("astraflow-worker", folder.instance_id, settings.otlp_endpoint)
@@ -254,7 +240,14 @@ def _status(lanes: WorkerLanes) -> str:
     """What it does, for people."""
     count = lanes.working
     doing = "draining" if lanes.is_draining else "working"
-    return f"{doing}: {count} attempt{'' if count == 1 else 's'}"
+    waiting = f", {lanes.waiting} of them waiting" if lanes.waiting else ""
+    return f"{doing}: {count} attempt{'' if count == 1 else 's'}{waiting}"
+
+
+def _inventory(settings: WorkerSettings, folder: DataFolder) -> PackageInventory:
+    limit = settings.host_max_mem_bytes
+    core = msgspec.structs.replace(core_package(), memory_limit_bytes=limit)
+    return PackageInventory(folder.path, core, limit)
 
 
 def _pool_settings(
@@ -324,8 +317,35 @@ async def _keep(
     return ended
 
 
-def _offer(settings: WorkerSettings, inventory: PackageInventory) -> Callable[[], RegisterOffer]:
-    """What makes what a register says, but for the slots."""
+def _lanes(
+    settings: WorkerSettings,
+    schedulers: Schedulers,
+    inventory: PackageInventory,
+    open_session: Callable[[int], WorkerSession],
+    connect: OpenSocket,
+    measure: Callable[[int], control.HeartbeatMetrics],
+    clock: Clock,
+) -> WorkerLanes:
+    """All lanes of the worker; `measure` gets how many attempts it has in all of them."""
+
+    def open_lane(
+        lane: int, schedulers: Schedulers, slots: Callable[[], int | None]
+    ) -> AgentRunner:
+        session = open_session(lane)
+        agent = _agent(settings, session, inventory, slots, lambda: measure(lanes.working))
+        return AgentRunner(agent, schedulers, connect, clock)
+
+    lanes = WorkerLanes(schedulers, settings.concurrency_max_parallel, open_lane)
+    return lanes
+
+
+def _agent(
+    settings: WorkerSettings,
+    session: WorkerSession,
+    inventory: PackageInventory,
+    slots: Callable[[], int | None],
+    measure: Callable[[], control.HeartbeatMetrics],
+) -> Agent:
     any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
     capabilities = control.Capabilities(
         control.Concurrency(settings.concurrency_max_parallel),
@@ -335,9 +355,16 @@ def _offer(settings: WorkerSettings, inventory: PackageInventory) -> Callable[[]
     )
 
     def offer() -> RegisterOffer:
-        return RegisterOffer(capabilities, packages=inventory.registered(), labels=settings.labels)
+        packages, labels = inventory.registered(), settings.labels
+        return RegisterOffer(capabilities, packages=packages, labels=labels, slots=slots())
 
-    return offer
+    return Agent(
+        session,
+        HeldAttempts(settings.concurrency_max_parallel),
+        offer,
+        measure,
+        lambda: control.HeartbeatPackages(inventory.digest()),
+    )
 
 
 def _session(

@@ -69,9 +69,9 @@ def releaseuntold() -> AbstractContextManager[Any]:
     """A worker lets go of what it is asked to let go of, and does not say so."""
     tell = ResourceService._tell
 
-    def broken(self: ResourceService, event: business.ResourceEvent) -> None:
+    def broken(self: ResourceService, event: business.ResourceEvent, lane: int) -> None:
         if event.state != "released":
-            tell(self, event)
+            tell(self, event, lane)
 
     return patch.object(ResourceService, "_tell", broken)
 
@@ -79,10 +79,12 @@ def releaseuntold() -> AbstractContextManager[Any]:
 def exporthides() -> AbstractContextManager[Any]:
     """After an upload a worker says that the resource is there, whatever became of it meanwhile."""
 
-    def broken(self: ResourceService, resource_id: str, error: str | None = None) -> None:
+    def broken(
+        self: ResourceService, resource_id: str, lane: int, error: str | None = None
+    ) -> None:
         found = self.registry.find(resource_id)
         if found is not None:
-            self._tell(found.event("touched"))
+            self._tell(found.event("touched"), lane)
 
     return patch.object(ResourceService, "_tell_state", broken)
 

@@ -33,6 +33,20 @@ def test_one_that_another_scheduler_sent_us_to_changes_no_order() -> None:
     assert schedulers.in_turn() == (A, B)
 
 
+def test_a_lane_is_looked_for_where_it_is_said_to_be_and_then_where_the_home_is() -> None:
+    home = Schedulers([A, B])
+    home.connected(B)
+    elsewhere = Schedulers([C], home.known)
+    assert elsewhere.in_turn() == (C, B, A)
+    assert elsewhere.has_several
+    nowhere = Schedulers((), home.known)
+    assert nowhere.in_turn() == (B, A)
+    home.connected(A)
+    assert nowhere.in_turn() == (A, B)
+    nowhere.replace([C])
+    assert nowhere.in_turn() == (C, A, B)
+
+
 def test_links_lead_to_the_one_that_is_connected() -> None:
     schedulers = Schedulers([A, C])
     assert schedulers.origin() == "http://a"

@@ -44,6 +44,7 @@ class Stage:
         self.calls: list[business.NextRequest] = []
         self.durations: list[str] = []
         self.events: list[business.ResourceEvent] = []
+        self.lanes_told: list[int] = []
         self._changed = asyncio.Event()
         self.registry = LocalResourceRegistry(
             folder,
@@ -87,6 +88,7 @@ class Stage:
 
     def told(self, event: business.ResourceEvent, lane: int = 0) -> None:
         self.events.append(event)
+        self.lanes_told.append(lane)
         self._changed.set()
 
     # -- what tests do ----------------------------------------------------------------------
@@ -101,6 +103,7 @@ class Stage:
         failures: int = 0,
         fence_s: float = FENCE_S,
         run: str = "run-1",
+        lane: int = 0,
         **fields: Any,
     ) -> None:
         dispatch = business.Dispatch(
@@ -115,7 +118,7 @@ class Stage:
             business.LeaseGrant(30_000, "hb-1"),
             **fields,
         )
-        self.pool.start(dispatch, self.clock.now() + fence_s)
+        self.pool.start(dispatch, self.clock.now() + fence_s, lane)
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(WAIT_S):

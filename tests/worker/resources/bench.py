@@ -69,6 +69,7 @@ class Bench:
         self.clock = Clock()
         self.host = FakeHolder()
         self.events: list[business.ResourceEvent] = []
+        self.lanes_told: list[int] = []
         self._limits = ResourceLimits(**limits)
         self._tokens = 0
         self.registry = self._open()
@@ -80,13 +81,18 @@ class Bench:
             worker_id=WORKER,
             clock=self.clock,
             limits=self._limits,
-            tell=lambda event, lane: self.events.append(event),
+            tell=self._told,
         )
+
+    def _told(self, event: business.ResourceEvent, lane: int) -> None:
+        self.events.append(event)
+        self.lanes_told.append(lane)
 
     def restart(self) -> None:
         """As after a crash: nothing but the disk is left."""
         self.registry.close()
         self.events.clear()
+        self.lanes_told.clear()
         self.registry = self._open()
 
     def file(

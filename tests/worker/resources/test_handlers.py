@@ -62,6 +62,19 @@ class TestObjects:
             assert value_of(await stage.outcome_of("core.echo", {"value": 1}, task="other"))
             assert stage.pool.stats().hosts == 2
 
+    async def test_an_object_is_used_in_the_lane_in_which_it_was_made(self, tmp_path: Path) -> None:
+        async with staged(tmp_path, KEEPING) as stage:
+            given = {"note": str(tmp_path / "note")}
+            made = value_of(await stage.outcome_of("keeping.keep", given, lane=1))
+            refs = (ref_of(made["model"]),)
+            used = await stage.outcome_of(
+                "keeping.use", made, task="t2", resource_refs=refs, lane=1
+            )
+            assert value_of(used)["pid"] == made["pid"]
+            other = await stage.outcome_of("keeping.use", made, task="t3", resource_refs=refs)
+            assert error_of(other).code == "E.RESOURCE.CONFLICT"
+            assert set(stage.lanes_told) == {1}
+
     async def test_an_attempt_that_would_be_alone_goes_to_the_object_that_it_needs(
         self, tmp_path: Path
     ) -> None:

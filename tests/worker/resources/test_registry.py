@@ -19,6 +19,7 @@ from astraflow.core import errors
 from astraflow.core.ids import RunId
 from astraflow.worker.resources import Lessee, Terms
 from astraflow.worker.resources.files import StoredFile
+from astraflow.worker.resources.resource import Maker
 from tests.worker.resources.bench import Bench, FakeHolder, code_of, lessee, maker, take_in
 
 BAD_IDS = ["", "/etc/passwd", "a/../b", "..", "a//b", "a/./b", "a\0b", "a\nb", "a" * 4096]
@@ -519,6 +520,18 @@ class TestRestart:
         bench.restart()
         assert bench.states() == [("a", "evicted")]
         assert not bench.files()
+
+    def test_a_lane_whose_resource_another_lane_replaces_is_told_of_its_end(
+        self, bench: Bench
+    ) -> None:
+        def of(lane: int) -> Maker:
+            return msgspec.structs.replace(maker(task=f"t-{lane}"), lane=lane)
+
+        bench.file("session:a/x", by=of(0), scope="session:a")
+        bench.end(lessee(task="t-0"))
+        bench.file("session:a/x", by=of(1), scope="session:a")
+        told = [(one.state, lane) for one, lane in zip(bench.events, bench.lanes_told, strict=True)]
+        assert told == [("ready", 0), ("released", 0), ("ready", 1)]
 
     def test_what_replaced_another_is_the_one_that_is_there(self, bench: Bench) -> None:
         bench.file("a", b"first")

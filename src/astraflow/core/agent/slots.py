@@ -89,7 +89,7 @@ class _Lane:
         return 0 if self.is_hungry else self.goal - self.held
 
 
-class Slots:
+class SlotDivision:
     """The slots of a worker with several lanes. Begins with the home lane, which has all of them."""
 
     def __init__(self, max_parallel: int) -> None:
@@ -116,12 +116,12 @@ class Slots:
         """The lane takes nothing new, and is removed when what it holds has ended."""
         ending = self._lanes[lane]
         ending.is_ending, ending.tasks, ending.first_share = True, None, 0
-        self._settle()
+        self._divide()
 
     def remove(self, lane: int) -> None:
         """The lane has ended, and holds nothing."""
         del self._lanes[lane]
-        self._settle()
+        self._divide()
 
     def registered(self, lane: int) -> int:
         """A register of the lane is made: the slots to say in it."""
@@ -129,7 +129,7 @@ class Slots:
         if not entry.is_open:  # a new session: its scheduler will know of no other slots
             entry.is_open = entry.is_awaited = True
             entry.told = entry.counted = 0
-            self._settle()
+            self._divide()
             entry.told = max(0, min(entry.goal, entry.reach + self._spare()))
             entry.counted = entry.known = entry.told
         return entry.told
@@ -143,7 +143,7 @@ class Slots:
             self._change(entry, self._possible(entry))
         else:
             entry.is_awaited = False
-        self._settle()
+        self._divide()
 
     def lost(self, lane: int, *, has_session: bool) -> None:
         """The lane has no connection; `has_session`: the next one may go on with its session."""
@@ -153,7 +153,7 @@ class Slots:
         entry.has_session = has_session
         if not has_session:
             entry.told = entry.counted = 0
-        self._settle()
+        self._divide()
 
     def hungry(self, lane: int, tasks: int, runs: int) -> None:
         """So many tasks wait for a slot in the lane, of so many runs."""
@@ -168,7 +168,7 @@ class Slots:
         if tasks and entry.told and not entry.held:
             entry.unused_words += 1
             entry.has_used = entry.has_used or entry.unused_words > 1
-        self._settle()
+        self._divide()
 
     def held(self, lane: int, count: int) -> None:
         """So many attempts are held for the lane that take a slot."""
@@ -176,14 +176,14 @@ class Slots:
         if entry.held != count:
             entry.has_used = entry.has_used or count > entry.held
             entry.held = count
-            self._settle()
+            self._divide()
 
     def answered(self, lane: int) -> None:
         """The scheduler of the lane counts with what it was told."""
         entry = self._lanes[lane]
         entry.is_awaited = False
         entry.counted = entry.known = entry.told
-        self._settle()
+        self._divide()
 
     # -- outputs ----------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Slots:
 
     # -- who is to have what ----------------------------------------------------------------
 
-    def _settle(self) -> None:
+    def _divide(self) -> None:
         for one in self._lanes.values():
             if one.is_ending:
                 one.goal = min(one.goal, one.held)

@@ -71,7 +71,14 @@ def result_of(
 class Desk:
     """The scheduler's side, played by hand, and one agent with an open session."""
 
-    def __init__(self, max_parallel: int = 4, *, opens: bool = True) -> None:
+    def __init__(
+        self,
+        max_parallel: int = 4,
+        *,
+        opens: bool = True,
+        lane: int = 0,
+        slots: int | None = None,
+    ) -> None:
         self.now = 100.0
         self.wall = 1_800_000_000.0
         self.gateway = Gateway(
@@ -81,6 +88,7 @@ class Desk:
             authenticate=Doors(),
             tokens=PlainTokens(),
         )
+        self.gateway.serve_lane(TENANT, lane)
         self.accepts = True
         self.commits = True
         self.answers = True
@@ -98,12 +106,15 @@ class Desk:
         self.events: list[GatewayEvent] = []
         self.exit: Exit | None = None
         session = WorkerSession(
-            WorkerIdentity(TENANT, WORKER, 1, "worker one", "0.1.0", "box"),
+            WorkerIdentity(TENANT, WORKER, 1, "worker one", "0.1.0", "box", lane),
             Credential("token", GOOD_TOKEN),
             ids=CountedIds("2"),
             rng=Random(2),
         )
-        offer = RegisterOffer(control.Capabilities(control.Concurrency(max_parallel)))
+        capabilities = control.Capabilities(
+            control.Concurrency(max_parallel), features=control.FEATURES
+        )
+        offer = RegisterOffer(capabilities, slots=slots)
         self.agent = Agent(session, HeldAttempts(max_parallel), lambda: offer)
         self.agent.tick(self.now)
         if opens:

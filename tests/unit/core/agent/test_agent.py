@@ -16,11 +16,22 @@ from astraflow.core.agent.actions import (
 )
 from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, codec, control, limits
-from astraflow.core.protocol.events import Delivered, HeartbeatArrived, RegisterArrived
+from astraflow.core.protocol.events import (
+    Delivered,
+    HeartbeatArrived,
+    RegisterArrived,
+    SlotsArrived,
+)
 from astraflow.core.protocol.send_window import QueueFull
 from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
-from astraflow.core.protocol.worker_events import Credential
+from astraflow.core.protocol.worker_events import (
+    Credential,
+    HungerTold,
+    LanesTold,
+    SessionReady,
+    SlotsAnswered,
+)
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.unit.core.agent.desk import Desk
 from tests.unit.core.protocol.pair import (
@@ -811,3 +822,57 @@ class TestAFullQueue:
         desk.run()
         assert desk.delivered(business.Feedback) == []
         assert desk.agent.counters == {"feedback dropped": 1}
+
+
+class TestLanes:
+    def test_a_register_says_how_many_slots_are_for_the_lane(self) -> None:
+        assert [one.slots for one in Desk().registers()] == [None]
+        assert [one.slots for one in Desk(lane=2, slots=1).registers()] == [1]
+
+    def test_what_the_scheduler_says_of_lanes_goes_to_the_shell(self, desk: Desk) -> None:
+        others = (control.LanePlace(1, "ws://b/ws/worker"),)
+        session = SessionId(desk.session_id)
+        desk.gateway.tell(session, control.LANES, control.Lanes(others), desk.now)
+        desk.gateway.tell(session, control.HUNGER, control.Hunger(7, 2), desk.now)
+        desk.run()
+        assert desk.take_actions() == [LanesTold(others), HungerTold(7, 2)]
+        assert [type(one) for one in desk.words] == [SessionReady]
+
+    def test_slots_are_told_and_answered(self, desk: Desk) -> None:
+        desk.agent.give_slots(3, desk.now)
+        desk.run()
+        (arrived,) = [one for one in desk.events if isinstance(one, SlotsArrived)]
+        assert arrived.slots == 3
+        desk.gateway.answer(arrived.session_id, arrived.frame_id, desk.now)
+        desk.run()
+        assert desk.take_actions() == [SlotsAnswered(arrived.frame_id)]
+
+    def test_a_session_that_is_given_up_while_the_connection_is_gone_is_not_resumed(
+        self, desk: Desk
+    ) -> None:
+        desk.dispatch(1)
+        desk.is_online = False
+        desk.cut()
+        before = desk.session_id
+        desk.agent.give_up_session(desk.now)
+        desk.is_online = True
+        desk.wait(3)
+        assert desk.session_id != before
+        assert [one.inflight for one in desk.registers()][-1] == (AttemptRef(TaskId("run1.1"), 1),)
+        assert desk.held() == [("run1.1", 1)]
+
+    def test_a_session_that_is_given_up_while_it_is_open_begins_anew(self, desk: Desk) -> None:
+        before = desk.session_id
+        desk.agent.give_up_session(desk.now)
+        desk.run()
+        desk.wait(3)
+        assert desk.session_id != before
+        assert desk.agent.session.is_ready
+
+    def test_a_drain_by_another_lane_than_the_home_drains_nothing(self) -> None:
+        desk = Desk(lane=1)
+        desk.gateway.drain(SessionId(desk.session_id), "enough", desk.now)
+        desk.run()
+        desk.dispatch(1)
+        assert desk.started() == [("run1.1", 1)]
+        assert not desk.agent.attempts.is_draining

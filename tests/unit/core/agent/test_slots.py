@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astraflow.core.agent.slots import Slots
+from astraflow.core.agent.slots import SlotDivision
 from astraflow.core.protocol.control import HOME_LANE as HOME
 
 
-def told(slots: Slots) -> dict[int, int]:
+def told(slots: SlotDivision) -> dict[int, int]:
     """What the lanes are told now; each answers at once."""
     said: dict[int, int] = {}
     while changes := slots.take_changes():
@@ -23,9 +23,9 @@ def told(slots: Slots) -> dict[int, int]:
     return said
 
 
-def divided(max_parallel: int, lanes: int) -> Slots:
+def divided(max_parallel: int, lanes: int) -> SlotDivision:
     """A worker whose lanes all have registered and have no work."""
-    slots = Slots(max_parallel)
+    slots = SlotDivision(max_parallel)
     for lane in range(1, lanes):
         slots.add(lane)
     for lane in range(1, lanes):
@@ -35,12 +35,12 @@ def divided(max_parallel: int, lanes: int) -> Slots:
     return slots
 
 
-def counts(slots: Slots, lanes: int) -> list[int]:
+def counts(slots: SlotDivision, lanes: int) -> list[int]:
     return [slots.registered(lane) for lane in range(lanes)]
 
 
 def test_a_worker_with_one_lane_gives_it_everything_and_says_nothing() -> None:
-    slots = Slots(8)
+    slots = SlotDivision(8)
     slots.held(HOME, 8)
     slots.hungry(HOME, 5, 2)
     assert slots.take_changes() == []
@@ -61,7 +61,7 @@ def test_idle_lanes_have_equal_shares(max_parallel: int, lanes: int, shares: lis
 
 
 def test_a_lane_registers_with_nothing_until_the_home_has_given_slots_up() -> None:
-    slots = Slots(8)
+    slots = SlotDivision(8)
     slots.add(1)
     assert slots.registered(1) == 0
     assert slots.take_changes() == [(HOME, 4)]
@@ -72,7 +72,7 @@ def test_a_lane_registers_with_nothing_until_the_home_has_given_slots_up() -> No
 
 
 def test_a_busy_home_keeps_what_runs_and_gives_what_ends() -> None:
-    slots = Slots(4)
+    slots = SlotDivision(4)
     slots.held(HOME, 4)
     slots.add(1)
     slots.registered(1)
@@ -300,7 +300,7 @@ class World:
     def __init__(self, max_parallel: int, lanes: int, rng: Random) -> None:
         self.rng = rng
         self.max_parallel = max_parallel
-        self.slots = Slots(max_parallel)
+        self.slots = SlotDivision(max_parallel)
         self.lanes = [Scheduler() for _ in range(lanes)]
         self.held = [0] * lanes
         home = self.lanes[HOME]
