@@ -56,6 +56,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 
 _READS: Final = ("GET", "HEAD")
 WATCH_EVERY_S: Final = 0.5
+EVENTS: Final = "text/event-stream"
 
 
 class Answered(enum.Enum):
@@ -148,6 +149,7 @@ class Hops:
 
     def __init__(self, secrets: Sequence[bytes], trust: ssl.SSLContext) -> None:
         self._keys = derived_keys(secrets, b"astraflow hops")
+        self._has_ended = False
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(
                 None, connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=CONNECT_TIMEOUT_S
@@ -160,6 +162,10 @@ class Hops:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+    def end_streams(self) -> None:
+        """Let everybody go who follows something at another node: this process is about to end."""
+        self._has_ended = True
 
     def came_from(self, scope: Scope) -> CameFrom | None:
         """What another node says of the request; None, if it came from nowhere else."""
@@ -204,7 +210,11 @@ class Hops:
         try:
             if response.status_code == MOVED:
                 return right_lane(await response.aread())
-            await _while_owner(_forward(response, receive, send), is_owner)
+            is_stream = response.headers.get("content-type", "").startswith(EVENTS)
+            await _while_owner(
+                _forward(response, receive, send),
+                lambda: is_owner() and not (is_stream and self._has_ended),
+            )
         except (httpx.HTTPError, OwnerChanged):
             drop = (scope.get("extensions") or {}).get(DROP)
             if drop is not None:

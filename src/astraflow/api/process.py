@@ -137,6 +137,8 @@ async def _run(
             on_ready()
             await _comes_first(stop.wait(), serving, stop)
     finally:
+        if not serving.done():
+            await served.leave()
         server.should_exit = True
         served.end_streams()
         await listening

@@ -41,6 +41,9 @@ class Served(Protocol):
     async def run(self) -> None:
         """Serve until cancelled. Raises: StoreError, when waiting will not help."""
 
+    async def leave(self) -> None:
+        """Before the end: let others have what is served here, while requests are still answered or passed on."""
+
     def end_streams(self) -> None: ...
 
     def status(self) -> str | None:
@@ -120,6 +123,9 @@ class ServedAlone:
         self.run = scheduler.run
         self.end_streams = scheduler.end_streams
         self.status = scheduler.status
+
+    async def leave(self) -> None:
+        """Nobody could have it: requests are answered to the end."""
 
 
 def open_served(deployment: Deployment, store: Store) -> Served:

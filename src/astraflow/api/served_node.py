@@ -52,7 +52,7 @@ class ServedNode:
         self.places: WorkerPlaces = self
         self.scheduler = None
         self.ready = self._node.ready
-        self.end_streams = self._node.end_streams
+        self.leave = self._node.leave
         self.status = self._node.status
         deployment.metrics.ready.follow(lambda: {(): float(self.is_ready())})
 
@@ -68,6 +68,10 @@ class ServedNode:
             await self._node.run()
         finally:
             await self._hops.close()
+
+    def end_streams(self) -> None:
+        self._node.end_streams()
+        self._hops.end_streams()
 
     # -- where workers belong ---------------------------------------------------------------
 
