@@ -22,6 +22,7 @@ from tests.chaos.truth import Line, read_truth
 from tests.chaos.workload import Told, Workload
 from tests.definitions import workflow
 from tests.processes.postgres_pair import postgres_pair
+from tests.processes.waiting import until_seen
 
 __all__ = ["SitePlan", "SiteVerdict", "kept_attempts", "run_site"]
 
@@ -96,6 +97,8 @@ async def _run(plan: SitePlan, running: Site, rng: random.Random) -> SiteVerdict
         nemesis = await stack.enter_async_context(SiteNemesis(running, rng))
         working = asyncio.create_task(_work(plan, workloads, running, long_keys))
         try:
+            long_ones = LONG_AT_ONCE * len(plan.tenants)
+            await until_seen(lambda: len(list(running.truth.glob("long-*"))) >= long_ones)
             await nemesis.run(asyncio.get_running_loop().time() + plan.seconds, plan.faults)
             for one in workloads:
                 one.is_stopping = True
