@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import asyncpg
@@ -35,7 +35,7 @@ OWNERS = """
 """
 RUNS = "SELECT tenant, run_id FROM astraflow.runs"
 SHORT = {"ASTRA_WORKER_DRAIN_TIMEOUT_SECONDS": "5"}
-"""All other numbers are as shipped: what is measured here is what a site has that sets none."""
+"""All other numbers are as shipped, if no `heartbeat_ms` is given: what is measured is what a site has that sets none."""
 
 
 class Site:
@@ -46,11 +46,8 @@ class Site:
         self.supervisor = supervisor
         self.truth = supervisor.system.folder / "truth"
         self.tokens: dict[str, str] = {}
-        self.away: set[str] = set()
-        """The names of the nodes that a client would not ask now: they were killed, or have not answered."""
         self._rng = rng
         self._links: dict[str, list[Proxy]] = {}
-        self._stack = AsyncExitStack()
 
     @property
     def nodes(self) -> list[Process]:
@@ -173,10 +170,11 @@ async def site(
     *,
     nodes: int = 3,
     tenants: tuple[str, ...] = TENANTS,
+    heartbeat_ms: int | None = None,
     is_loud: bool = False,
 ) -> AsyncIterator[Site]:
     """All of it, running; killed, whatever happens, at the end."""
-    system = System(folder, heartbeat_ms=None, database_url=servers.url, environ=SHORT)
+    system = System(folder, heartbeat_ms=heartbeat_ms, database_url=servers.url, environ=SHORT)
     for _ in range(nodes - 1):
         system.new_scheduler()
     supervisor = Supervisor(system, is_loud=is_loud)

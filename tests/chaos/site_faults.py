@@ -25,10 +25,6 @@ TRY_S = 5.5
 """For one answer to a write: a little longer than a node looks for an owner."""
 RETRY_S = 0.05
 FIRST_WRITE_S = 60.0
-AWAY_S = 12.0
-"""So long a node is frozen or cut off at least: longer than its claim and all that follows from it."""
-BETWEEN_S = (3.0, 6.0)
-"""For long attempts to begin anew."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +87,10 @@ class SiteNemesis:
 
     site: Site
     rng: random.Random
+    away_s: float
+    """So long a node is frozen or cut off at least: longer than its claim and all that follows from it."""
+    between_s: tuple[float, float]
+    """For long attempts to begin anew."""
     writers: dict[str, Writer] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
@@ -112,7 +112,7 @@ class SiteNemesis:
         at = 0
         while at < len(kinds) or loop.time() < until:
             await self.do(kinds[at % len(kinds)])
-            await asyncio.sleep(self.rng.uniform(*BETWEEN_S))
+            await asyncio.sleep(self.rng.uniform(*self.between_s))
             at += 1
 
     async def do(self, kind: str) -> None:
@@ -160,7 +160,7 @@ class SiteNemesis:
         at = time.monotonic()
         with victim.frozen():
             await self._first_writes("stop", at, hit, self._others(victim))
-            await asyncio.sleep(max(0.0, at + AWAY_S - time.monotonic()))
+            await asyncio.sleep(max(0.0, at + self.away_s - time.monotonic()))
         supervisor.note(f"thaw {victim.name}")
 
     async def partition(self) -> None:
@@ -171,7 +171,7 @@ class SiteNemesis:
         self.site.cut_off(victim)
         try:
             await self._first_writes("partition", at, hit, self._others(victim))
-            await asyncio.sleep(max(0.0, at + AWAY_S - time.monotonic()))
+            await asyncio.sleep(max(0.0, at + self.away_s - time.monotonic()))
         finally:
             self.site.restore(victim)
         supervisor.note(f"{victim.name} reaches PostgreSQL again")

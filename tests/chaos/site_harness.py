@@ -29,7 +29,6 @@ __all__ = ["SitePlan", "SiteVerdict", "kept_attempts", "run_site"]
 LIVENESS_S = 150.0
 """Within which everything must have ended: the longest attempt, twice, and a lease."""
 SHARDS = range(16)
-LONG_S = (12.0, 30.0)
 LONG_AT_ONCE = 2
 CRASHES = ("abort_once", "segfault_once", "fork", "flood")
 SITE_WEIGHTS = {act: weight for act, weight in WEIGHTS.items() if act not in CRASHES}
@@ -46,6 +45,10 @@ class SitePlan:
     clients: int = 2
     """Of each tenant, beside one with long runs."""
     faults: Sequence[str] = tuple(SITE_FAULTS)
+    heartbeat_ms: int | None = None
+    away_s: float = 12.0
+    between_s: tuple[float, float] = (3.0, 6.0)
+    long_s: tuple[float, float] = (12.0, 30.0)
     is_loud: bool = False
 
 
@@ -76,8 +79,9 @@ async def run_site(plan: SitePlan) -> SiteVerdict:
         if "promote" in plan.faults:
             servers.add_replica()
         async with site(
-            Path(name), servers, rng, nodes=plan.nodes, tenants=plan.tenants, is_loud=plan.is_loud
-        ) as running:
+            Path(name), servers, rng, nodes=plan.nodes, tenants=plan.tenants,
+            heartbeat_ms=plan.heartbeat_ms, is_loud=plan.is_loud,
+        ) as running:  # fmt: skip
             return await _run(plan, running, rng)
 
 
@@ -94,7 +98,7 @@ async def _run(plan: SitePlan, running: Site, rng: random.Random) -> SiteVerdict
                 Workload(api, running.truth, seed, weights=SITE_WEIGHTS, tenant=tenant)
             )
         long_keys: set[str] = set()
-        nemesis = await stack.enter_async_context(SiteNemesis(running, rng))
+        nemesis = await stack.enter_async_context(SiteNemesis(running, rng, plan.away_s, plan.between_s))
         working = asyncio.create_task(_work(plan, workloads, running, long_keys))
         try:
             long_ones = LONG_AT_ONCE * len(plan.tenants)
@@ -122,15 +126,17 @@ async def _work(
         for one in workloads:
             group.create_task(one.run(plan.clients))
             for _ in range(LONG_AT_ONCE):
-                group.create_task(_long_runs(one, running.truth, long_keys))
+                group.create_task(_long_runs(one, running.truth, long_keys, plan.long_s))
 
 
-async def _long_runs(workload: Workload, truth: Path, long_keys: set[str]) -> None:
+async def _long_runs(
+    workload: Workload, truth: Path, long_keys: set[str], long_s: tuple[float, float]
+) -> None:
     """One run after another whose node works for long, so that faults find it at work."""
     rng = random.Random(len(long_keys))
     while not workload.is_stopping:
         key = f"long-{time.monotonic_ns()}-{rng.randrange(2**31)}"
-        made = python_node(truth, key, "slow", seconds=rng.uniform(*LONG_S))
+        made = python_node(truth, key, "slow", seconds=rng.uniform(*long_s))
         told = await workload.submit({"workflow": workflow(made)}, {made["id"]: key}, Asks())
         long_keys.add(key)
         await workload.watch(told)

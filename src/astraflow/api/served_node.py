@@ -78,6 +78,9 @@ class ServedNode:
     def is_ready(self) -> bool:
         return self._node.problem() is None
 
+    def is_serving(self) -> bool:
+        return bool(self._node.schedulers())
+
     def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
         shard = self._node.shard_of(tenant, lane)
         if shard is None:

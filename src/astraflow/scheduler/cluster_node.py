@@ -183,7 +183,7 @@ class ClusterNode:
 
     def schedulers(self) -> list[Scheduler]:
         """Those of all shards that this node owns."""
-        found = map(self.scheduler_of, self._shards)
+        found = map(self.scheduler_of, tuple(self._shards))
         return [scheduler for scheduler in found if scheduler is not None]
 
     def url_of(self, shard: int) -> str | None:
