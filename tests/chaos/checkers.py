@@ -259,9 +259,7 @@ def check_database(path: Path) -> list[str]:
     return [] if answers == ["ok"] else answers
 
 
-def made_otherwise(
-    told: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
-) -> list[str]:
+def made_otherwise(told: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]) -> list[str]:
     """P3: one run for each idempotency key. Both: the tenants and ids of runs, as clients were told, one for each key
     they used, and as they are in the store."""
     counts = Counter(told)

@@ -98,7 +98,9 @@ async def _run(plan: SitePlan, running: Site, rng: random.Random) -> SiteVerdict
                 Workload(api, running.truth, seed, weights=SITE_WEIGHTS, tenant=tenant)
             )
         long_keys: set[str] = set()
-        nemesis = await stack.enter_async_context(SiteNemesis(running, rng, plan.away_s, plan.between_s))
+        nemesis = await stack.enter_async_context(
+            SiteNemesis(running, rng, plan.away_s, plan.between_s)
+        )
         working = asyncio.create_task(_work(plan, workloads, running, long_keys))
         try:
             long_ones = LONG_AT_ONCE * len(plan.tenants)

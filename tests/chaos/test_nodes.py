@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +221,31 @@ def test_nobody_but_a_node_can_say_that_a_request_was_passed_on(nodes: Nodes) ->
         for forged in ("1", "10.0.0.1;" + "0" * 64, ";", ""):
             answer = http.get("/api/v1/me", headers={"x-astra-hop": forged})
             assert answer.status_code == 200, forged
+
+
+@pytest.mark.timeout(240)
+def test_a_node_that_is_told_to_end_refuses_nobody_before_the_other_has_its_tenants(
+    nodes: Nodes,
+) -> None:
+    """Readers of tenants of the other node do not keep it either."""
+    leaves = nodes.nodes[1]
+    owners = dict(json.loads(ask(nodes.system.database_url or "", OWNERS)))
+    assert len(set(owners.values())) == 2
+    with ExitStack() as readers:
+        for tenant in TENANTS:
+            stream = nodes.at(1, tenant).http.stream("GET", "/api/v1/events")
+            assert readers.enter_context(stream).status_code == 200
+        leaves.send(signal.SIGTERM)
+        statuses: set[int] = set()
+        with suppress(httpx.ConnectError):
+            while True:
+                rest = nodes.at(1, TENANTS[len(statuses) % len(TENANTS)])
+                statuses.add(rest.http.get("/api/v1/me").status_code)
+        owners = dict(json.loads(ask(nodes.system.database_url or "", OWNERS)))
+        assert leaves.wait() == 0
+    assert len(set(owners.values())) == 1
+    assert statuses <= {200, 503}
+    assert "timeout graceful shutdown exceeded" not in leaves.said()
 
 
 @pytest.mark.timeout(300)

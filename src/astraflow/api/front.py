@@ -9,7 +9,6 @@ A node that owns the shard answers itself. Another passes the request on, once (
 
 from __future__ import annotations
 
-import asyncio
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final

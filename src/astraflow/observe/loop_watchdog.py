@@ -1,11 +1,11 @@
 """Ends a process whose event loop is blocked.
 
-The owner of a shard that does not get on keeps its claim for as long as that lasts, or loses it and does not know: it is
-better dead than owner. A thread looks for beats of the loop. It can end the process while Python code blocks the loop,
-and while the loop waits for a lock or a system call; not while native code keeps the interpreter's lock.
+The owner of a shard that does nothing any more keeps its claim until it runs out, and does not know when that was: it
+is better dead than owner. A thread looks for beats of the loop. It can end the process while Python code blocks the
+loop, and while the loop waits for a lock or a system call; not while native code keeps the interpreter's lock.
 
-What counts is looks of the thread without a beat between them, not time: a process that was stopped as a whole (SIGSTOP,
-a machine that slept) has not looked meanwhile, and its loop beats again before the thread has looked often enough.
+What counts is looks of the thread without a beat between them, not time: a process that was stopped as a whole
+(SIGSTOP, a machine that slept) has not looked meanwhile, and its loop beats again before the thread has looked often.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def test_one_beat_begins_the_count_anew() -> None:
 
 
 def test_a_process_that_was_stopped_as_a_whole_has_missed_one_look() -> None:
-    """However long it was: the thread has not looked meanwhile, and the loop beats before it has looked often enough."""
+    """However long it was: the thread has not looked meanwhile, and the loop beats before it has looked too often."""
     missed = MissedBeats()
     assert not missed.is_blocked(7)
     assert not missed.is_blocked(7)  # the look that was due when the process went on
