@@ -38,7 +38,7 @@ _log: Final = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 0.25
 """The least that a take-over takes; two small reads."""
 LOOK_SOON_S: Final = 0.05
-"""While a node leaves: its shards are about to be free, and requests wait for whoever has them next."""
+"""While a node leaves, or may have ended: its shards are about to be free, and requests wait for their next owner."""
 RENEW_EVERY_S: Final = 1.0
 READ_LANES_S: Final = 5.0
 """Lanes are read when they have changed, and from time to time: a change may be noted before it is complete."""
@@ -308,10 +308,11 @@ class ClusterNode:
                 was_there = False
             looked, self._looked = self._looked, asyncio.Event()
             looked.set()
-            await asyncio.sleep(LOOK_SOON_S if self._is_handing_over() else LOOK_EVERY_S)
+            await asyncio.sleep(self._look_every_s())
 
-    def _is_handing_over(self) -> bool:
-        return any(node.is_live and node.is_leaving for node in self.seen.nodes.values())
+    def _look_every_s(self) -> float:
+        is_going = any(node.is_going for node in self.seen.nodes.values())
+        return LOOK_SOON_S if is_going else LOOK_EVERY_S
 
     async def _look(self) -> None:
         async with self._looking:
