@@ -1,6 +1,7 @@
 """A site: several nodes on one PostgreSQL, tenants with a token and a worker each, and clients that ask any node.
 
-Each node reaches each server of PostgreSQL through a proxy of its own, so that it can be cut off from the store alone.
+If asked for, each node reaches each server of PostgreSQL through a proxy of its own, so that it can be cut off from the
+store alone.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SHORT = {"ASTRA_WORKER_DRAIN_TIMEOUT_SECONDS": "5"}
 
 
 class Site:
-    """What runs. Use from one loop, which also carries what nodes say to PostgreSQL."""
+    """What runs. Use from one loop, which also carries what nodes say to PostgreSQL, if they are linked."""
 
     def __init__(self, servers: PostgresPair, supervisor: Supervisor, rng: random.Random) -> None:
         self.servers = servers
@@ -64,14 +65,10 @@ class Site:
 
     # -- starting ---------------------------------------------------------------------------
 
-    async def open(self, tenants: tuple[str, ...]) -> None:
+    async def open(self, tenants: tuple[str, ...], *, is_linked: bool) -> None:
         for node in self.nodes:
-            links = [Proxy(port) for port in self.servers.ports]
-            for link in links:
-                await link.open()
-            self._links[node.name] = links
-            at = node.arguments.index("--database-url") + 1
-            node.arguments[at] = self.servers.url_through(*(one.port for one in links))
+            if is_linked:
+                await self._link(node)
             self.supervisor.spawn(node)
         await self.until_ready()
         async with self.api() as admin:
@@ -79,6 +76,14 @@ class Site:
                 await self._make(admin, tenant)
         for tenant in tenants:
             self._start_worker(tenant)
+
+    async def _link(self, node: Process) -> None:
+        links = [Proxy(port) for port in self.servers.ports]
+        for link in links:
+            await link.open()
+        self._links[node.name] = links
+        at = node.arguments.index("--database-url") + 1
+        node.arguments[at] = self.servers.url_through(*(one.port for one in links))
 
     async def _make(self, admin: Api, tenant: str) -> None:
         made = await admin.ask("POST", "/api/v1/tenants", json={"tenant": tenant})
@@ -171,6 +176,7 @@ async def site(
     nodes: int = 3,
     tenants: tuple[str, ...] = TENANTS,
     heartbeat_ms: int | None = None,
+    is_linked: bool = True,
     is_loud: bool = False,
 ) -> AsyncIterator[Site]:
     """All of it, running; killed, whatever happens, at the end."""
@@ -181,7 +187,7 @@ async def site(
     made = Site(servers, supervisor, rng)
     made.truth.mkdir()
     try:
-        await made.open(tenants)
+        await made.open(tenants, is_linked=is_linked)
         yield made
     finally:
         await supervisor.close()

@@ -80,7 +80,7 @@ async def run_site(plan: SitePlan) -> SiteVerdict:
             servers.add_replica()
         async with site(
             Path(name), servers, rng, nodes=plan.nodes, tenants=plan.tenants,
-            heartbeat_ms=plan.heartbeat_ms, is_loud=plan.is_loud,
+            heartbeat_ms=plan.heartbeat_ms, is_linked="partition" in plan.faults, is_loud=plan.is_loud,
         ) as running:  # fmt: skip
             return await _run(plan, running, rng)
 

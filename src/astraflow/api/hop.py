@@ -207,15 +207,18 @@ class Hops:
                 return None
             await self._fail(scope, receive, send, error)
             return ANSWERED
+        is_stream = response.headers.get("content-type", "").startswith(EVENTS)
         try:
             if response.status_code == MOVED:
                 return right_lane(await response.aread())
-            is_stream = response.headers.get("content-type", "").startswith(EVENTS)
             await _while_owner(
                 _forward(response, receive, send),
                 lambda: is_owner() and not (is_stream and self._has_ended),
             )
         except (httpx.HTTPError, OwnerChanged):
+            if is_stream and self._has_ended:
+                await send({"type": "http.response.body", "body": b""})
+                return ANSWERED
             drop = (scope.get("extensions") or {}).get(DROP)
             if drop is not None:
                 drop(b"")  # the client sees that the response is not whole
