@@ -136,7 +136,7 @@ class Front:
                 if not isinstance(moved, int):
                     break
                 lane = moved
-            if not body.is_kept or self._node.now() >= ends_at:
+            if not body.is_kept or self._node.is_ending or self._node.now() >= ends_at:
                 break
             await self._node.next_look(LOOK_WAIT_S)
         raise errors.Unavailable(

@@ -130,6 +130,8 @@ class ClusterNode:
         self._is_leaving = False
         self._has_left = False
         """Whether its shards are given back, or are about to be."""
+        self.is_ending = False
+        """Whether nobody waits here any more for the next owner of a shard."""
         self._looked = asyncio.Event()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -255,8 +257,9 @@ class ClusterNode:
         """Give all shards back, and go on looking until others have them."""
         self._is_leaving = True
         with suppress(errors.StoreError):
-            await self._renew()
-            await asyncio.sleep(LOOK_EVERY_S)  # from now on the others look often
+            if not self.is_blind:
+                await self._renew()
+                await asyncio.sleep(LOOK_EVERY_S)  # from now on the others look often
         given = [shard for shard in self._shards if self.scheduler_of(shard) is not None]
         await self._give_all()
         has_others = any(
@@ -401,5 +404,6 @@ class ClusterNode:
 
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""
+        self.is_ending = True
         for shard in self._shards.values():
             shard.scheduler.end_streams()
