@@ -9,8 +9,10 @@ A node that owns the shard answers itself. Another passes the request on, once (
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from astraflow.api.hop import ANSWERED, CameFrom, ClientLeft, Hops, KeptBody, Outcome
@@ -38,6 +40,9 @@ OWNER_WAIT_S: Final = 5.0
 """So long an owner is looked for. A shard whose owner was killed has another within three seconds."""
 LOOK_WAIT_S: Final = 0.5
 """For the next look at the store, which may not answer."""
+SOON_TRIES: Final = 10
+LATER_S: Final = 0.25
+"""Between the tries after those: each request asks an owner that takes long to start a few times a second."""
 MAX_LANE_MOVES: Final = 4
 """So often one lane may name another as the right one."""
 _HERE: Final = ("/healthz", "/metrics")
@@ -128,7 +133,7 @@ class Front:
         if lane != HOME_LANE and not await body.fits():
             lane = HOME_LANE  # it could not be sent again, should the lane not be the right one
         ends_at = self._node.now() + OWNER_WAIT_S
-        while True:
+        for trial in count():
             for _ in range(MAX_LANE_MOVES):
                 moved = await self._ask(tenant, lane, scope, body, receive, send)
                 if moved is ANSWERED:
@@ -139,6 +144,8 @@ class Front:
             if not body.is_kept or self._node.is_ending or self._node.now() >= ends_at:
                 break
             await self._node.next_look(LOOK_WAIT_S)
+            if trial >= SOON_TRIES:
+                await asyncio.sleep(LATER_S)
         raise errors.Unavailable(
             errors.SHARD_UNREACHABLE, "no scheduler owns the tenant of the request now"
         )
