@@ -24,7 +24,7 @@ WEB_DIST := src/astraflow/web/dist
 COMPILED := build/compiled
 IN_COMPILED := PYTHONPATH=$(CURDIR)/$(COMPILED)/site PYTHONHASHSEED=0
 
-.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench compiled client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool deploy-tools compiler
+.PHONY: screenshots help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos chaos-site bench compiled client clients clients-if-changed wire typescript node web web-check web-source web-corpus docs lock clean chromium promtool deploy-tools compiler
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -131,6 +131,9 @@ fuzz: setup ## fuzz every target for SECONDS=60 each
 
 chaos: setup ## kill, freeze and cut off real processes for MINUTES=5
 	$(PY) -m tests.chaos --minutes $(MINUTES)
+
+chaos-site: setup ## kill, freeze, cut off and restart the nodes of a site, and fail its PostgreSQL over, for MINUTES=5
+	$(PY) -m tests.chaos --nodes 3 --minutes $(MINUTES)
 
 clients: setup ## make a client from the description of the API, and try it
 	$(PY) scripts/make_clients.py

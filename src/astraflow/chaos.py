@@ -1,13 +1,15 @@
 """Named points at which a test ends this process, as if the power had gone just there.
 
-`ASTRA_CHAOS_POINT=after-commit:3` kills the process with SIGKILL when it passes the point for the third time. Without
-the variable there is nothing at these points but a call that does nothing.
+`ASTRA_CHAOS_POINT=after-commit:3` kills the process with SIGKILL when it passes the point for the third time;
+`after-commit:3:block` blocks the thread there for ever instead. Without the variable there is nothing at these points
+but a call that does nothing.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -40,11 +42,11 @@ def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
     wanted = environ.get(VARIABLE)
     if not wanted:
         return _pass_by
-    point, _, times = wanted.partition(":")
-    if point not in POINTS or not (times or "1").isdecimal():
+    point, times, act = [*wanted.split(":", 2), "", ""][:3]
+    if point not in POINTS or not (times or "1").isdecimal() or act not in ("", "block"):
         raise errors.Refused(
             errors.CONFIG_INVALID,
-            f"{VARIABLE} is POINT:TIMES with one of {', '.join(POINTS)}: {wanted}",
+            f"{VARIABLE} is POINT:TIMES or POINT:TIMES:block with one of {', '.join(POINTS)}: {wanted}",
         )
     left = int(times or "1")
 
@@ -52,7 +54,9 @@ def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
         nonlocal left
         if passed == point:
             left -= 1
-            if left == 0:
+            if left == 0 and act == "block":
+                threading.Event().wait()
+            elif left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     return reached

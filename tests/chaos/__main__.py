@@ -1,4 +1,4 @@
-"""`python -m tests.chaos --minutes M [--seed S] [--store sqlite|postgres]`."""
+"""`python -m tests.chaos --minutes M [--seed S] [--store sqlite|postgres]`, and with `--nodes N` a whole site."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from tests.chaos.harness import Plan, Verdict, run_chaos
 from tests.chaos.nemesis import FAULTS, ON_POSTGRES
+from tests.chaos.site_faults import SITE_FAULTS
+from tests.chaos.site_harness import SitePlan, run_site
 from tests.processes.postgres import postgres_server
 
 
@@ -21,9 +23,15 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--nemeses", type=int, default=2, help="faults at once")
     parser.add_argument("--faults", help="some of: " + ", ".join(FAULTS))
+    parser.add_argument("--nodes", type=int, default=1, help="more than 1: a site on PostgreSQL")
+    parser.add_argument(
+        "--fault", choices=(*SITE_FAULTS, "all"), default="all", help="what is done to a site"
+    )
     parser.add_argument("--quiet", action="store_true", help="no timeline")
     asked = parser.parse_args()
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
+    if asked.nodes > 1:
+        return _run_site(asked, seed)
     plan = Plan(
         seed,
         asked.minutes * 60,
@@ -39,6 +47,17 @@ def main() -> int:
         faults = plan.faults if asked.faults else (*FAULTS, *ON_POSTGRES)
         plan = replace(plan, database_url=url, faults=faults)
         return _report(asyncio.run(run_chaos(plan)), seed)
+
+
+def _run_site(asked: argparse.Namespace, seed: int) -> int:
+    faults = tuple(SITE_FAULTS) if asked.fault == "all" else (asked.fault,)
+    plan = SitePlan(
+        seed, asked.minutes * 60, nodes=asked.nodes, faults=faults, is_loud=not asked.quiet
+    )
+    print(f"seed {seed}", flush=True)
+    verdict = asyncio.run(run_site(plan))
+    print("\n".join(verdict.table()))
+    return _report(verdict, seed)
 
 
 def _report(verdict: Verdict, seed: int) -> int:

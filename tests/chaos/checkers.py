@@ -15,6 +15,7 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.plans import Plans
 from astraflow.store import open_store
+from astraflow.store.store import HOME_SHARD, Store
 from tests.chaos.shapes import place_of
 from tests.chaos.truth import Line
 from tests.chaos.workload import TERMINAL, Told
@@ -26,6 +27,7 @@ __all__ = [
     "check_store",
     "events_are_complete",
     "lost_runs",
+    "made_otherwise",
     "not_terminal",
     "not_undone",
     "overlapping",
@@ -257,15 +259,28 @@ def check_database(path: Path) -> list[str]:
     return [] if answers == ["ok"] else answers
 
 
-async def check_store(url: str, told: Iterable[Told]) -> list[str]:
+def made_otherwise(told: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]) -> list[str]:
+    """P3: one run for each idempotency key. Both: the tenants and ids of runs, as clients were told, one for each key
+    they used, and as they are in the store."""
+    counts = Counter(told)
+    found = [f"{run_id} of {tenant}: {n} keys" for (tenant, run_id), n in counts.items() if n > 1]
+    there = set(stored)
+    found += [f"{run_id} of {tenant} is in no store" for tenant, run_id in counts.keys() - there]
+    found += [f"{run_id} of {tenant} is of no key" for tenant, run_id in there - counts.keys()]
+    return found
+
+
+async def check_store(
+    url: str, told: Iterable[Told], shards: Sequence[int] = (HOME_SHARD,)
+) -> list[str]:
     """Opened afresh and folded: everything is over, and nothing is leased."""
     store = open_store(url)
     await store.open()
     try:
         ended_runs = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
-        found = [f"{row.run_id} is active in the store" for row in await store.active_runs()]
+        found = [problem for shard in shards for problem in await _active(store, shard)]
         for one in told:
-            row = await store.find_run("default", RunId(one.run_id))
+            row = await store.find_run(one.tenant, RunId(one.run_id))
             if row is None:
                 found.append(f"{one.run_id} is not in the store")
                 continue
@@ -280,3 +295,14 @@ async def check_store(url: str, told: Iterable[Told]) -> list[str]:
         return found
     finally:
         await store.close()
+
+
+async def _active(store: Store, shard: int) -> list[str]:
+    if shard == HOME_SHARD:
+        rows = await store.active_runs()
+    else:
+        other = store.of_shard(shard)
+        await other.open()
+        rows = await other.active_runs()
+        await other.close()
+    return [f"{row.run_id} is active in the store" for row in rows]

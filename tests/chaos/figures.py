@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tests.chaos.nemesis import Kill, Nemesis
-from tests.chaos.supervisor import Boot, Supervisor
+from tests.chaos.nemesis import Kill
+from tests.chaos.supervisor import Boot
 from tests.chaos.truth import Line
 from tests.chaos.workload import Told
 
@@ -45,10 +45,11 @@ class Figures:
 def measure(
     told: Sequence[Told],
     truth: Mapping[str, Sequence[Line]],
-    nemesis: Nemesis,
-    supervisor: Supervisor,
+    counts: Counter[str],
+    kills: Sequence[Kill],
+    boots: Sequence[Boot],
 ) -> Figures:
-    figures = Figures(faults=Counter(nemesis.counts))
+    figures = Figures(faults=Counter(counts))
     for one in told:
         figures.runs += 1
         figures.events += len(one.events)
@@ -61,8 +62,8 @@ def measure(
             if node["status"] == "failed" and node["error"]:
                 figures.codes[node["error"]["code"]] += 1
     figures.attempts = sum(line.word == "start" for lines in truth.values() for line in lines)
-    figures.restarts_s = _restarts(supervisor.boots, told)
-    figures.redispatches_s = _redispatches(nemesis.kills, truth)
+    figures.restarts_s = _restarts(boots, told)
+    figures.redispatches_s = _redispatches(kills, truth)
     return figures
 
 

@@ -14,10 +14,11 @@ from tests.chaos.figures import Figures, measure
 from tests.chaos.nemesis import FAULTS, Nemesis
 from tests.chaos.supervisor import Supervisor, supervised
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import Api, Workload
+from tests.chaos.workload import Api, Told, Workload
+from tests.processes.system import traceback_lines
 from tests.processes.waiting import is_seen
 
-__all__ = ["Plan", "Verdict", "run_chaos"]
+__all__ = ["Plan", "Verdict", "judge", "run_chaos", "stop", "tracebacks"]
 
 LIVENESS_S = 90.0
 """Within which everything must have ended once the faults are over: a lease, the grace of a cancel and the 15 s after
@@ -102,7 +103,7 @@ async def _run(plan: Plan, supervisor: Supervisor, api: Api, truth_folder: Path)
         keeping.cancel()
         await asyncio.gather(working, keeping, return_exceptions=True)
     _raise_of(keeping)
-    await _stop(supervisor, verdict)
+    await stop(supervisor, verdict)
     await _judge(plan, supervisor, workload, nemesis, truth_folder, verdict)
     return verdict
 
@@ -141,12 +142,13 @@ def _too_much(supervisor: Supervisor) -> list[str]:
     return found
 
 
-async def _stop(supervisor: Supervisor, verdict: Verdict) -> None:
+async def stop(supervisor: Supervisor, verdict: Verdict) -> None:
     """Told to stop, they do, with 0; and nothing of them is left."""
     wrong = []
     codes = await asyncio.gather(*(supervisor.stop(one) for one in supervisor.workers))
-    codes.append(await supervisor.stop(supervisor.scheduler))
-    for process, code in zip((*supervisor.workers, supervisor.scheduler), codes, strict=True):
+    owners = [one for one in supervisor.schedulers if one.is_alive()]
+    codes += await asyncio.gather(*(supervisor.stop(one) for one in owners))
+    for process, code in zip((*supervisor.workers, *owners), codes, strict=True):
         if code != 0:
             wrong.append(f"{process.name} ended with {code}: {process.said()[-400:]}")
     verdict.problems["bad ends"] = wrong
@@ -168,9 +170,21 @@ async def _judge(
     told = workload.told
     truth = read_truth(truth_folder)
     problems = verdict.problems
+    late = judge(told, truth, verdict)
+    problems["leaked leases"] = await checkers.check_store(supervisor.system.store_url, told)
+    if plan.database_url is None:
+        problems["damaged store"] = checkers.check_database(supervisor.system.data / "astraflow.db")
+    problems["tracebacks"] = tracebacks(supervisor)
+    verdict.figures = measure(told, truth, nemesis.counts, nemesis.kills, supervisor.boots)
+    verdict.figures.late_starts = late
+
+
+def judge(told: Sequence[Told], truth: checkers.Truth, verdict: Verdict) -> int:
+    """What clients were told, against what happened. How many attempts started after the answer to a cancel."""
+    problems = verdict.problems
     after_cancel, late = checkers.started_after_cancel(told, truth)
     problems["lost accepted runs"] = checkers.lost_runs(told)
-    problems["not terminal"] += checkers.not_terminal(told)
+    problems.setdefault("not terminal", []).extend(checkers.not_terminal(told))
     problems["results accepted twice"] = checkers.accepted_twice(told)
     problems["results without truth"] = checkers.results_without_truth(told, truth)
     problems["answered otherwise"] = checkers.answered_otherwise(told)
@@ -180,20 +194,15 @@ async def _judge(
     problems["started after cancel"] = after_cancel
     problems["went back"] = checkers.went_back(told)
     problems["broken streams"] = checkers.events_are_complete(told)
-    problems["leaked leases"] = await checkers.check_store(supervisor.system.store_url, told)
-    if plan.database_url is None:
-        problems["damaged store"] = checkers.check_database(supervisor.system.data / "astraflow.db")
-    problems["tracebacks"] = _tracebacks(supervisor)
-    verdict.figures = measure(told, truth, nemesis, supervisor)
-    verdict.figures.late_starts = late
+    return late
 
 
-def _tracebacks(supervisor: Supervisor) -> list[str]:
+def tracebacks(supervisor: Supervisor) -> list[str]:
     """Nothing that a process says about itself is a bug of ours."""
     found = []
     for process in supervisor.system.processes:
         text = process.log.read_text(errors="replace")
-        at = text.find("Traceback (most recent call last)")
-        if at >= 0:
+        if lines := traceback_lines(text):
+            at = text.find(lines[0])
             found.append(f"{process.name}: {text[max(0, at - 300) : at + 8000]}")
     return found

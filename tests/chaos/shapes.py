@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from tests.chaos.truth import SCRIPT
 from tests.definitions import link, node, workflow
 
-__all__ = ["Asks", "Drawing", "place_of", "python_node"]
+__all__ = ["WEIGHTS", "Asks", "Drawing", "place_of", "python_node"]
 
 Json = dict[str, Any]
 
@@ -83,11 +83,14 @@ def python_node(folder: Path, key: str, act: str = "ok", **inputs: Any) -> Json:
 class Drawing:
     """One workflow. `keys`: the file of truth of each place that writes one."""
 
-    def __init__(self, truth: Path, rng: random.Random) -> None:
+    def __init__(
+        self, truth: Path, rng: random.Random, weights: Mapping[str, int] = WEIGHTS
+    ) -> None:
         self.keys: dict[str, str] = {}
         self.asks = Asks()
         self._truth = truth
         self._rng = rng
+        self._weights = weights
 
     def draw(self) -> Json:
         return self._graph() if self._rng.random() < 0.5 else self._row()
@@ -114,7 +117,7 @@ class Drawing:
         rng = self._rng
         if rng.random() < 0.15:
             return node("core.noop", parameters={"a": 1})
-        (act,) = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        (act,) = rng.choices(list(self._weights), list(self._weights.values()))
         seconds = {"slow": rng.uniform(0.2, 2.0), "stubborn": rng.uniform(0.5, 4.0)}.get(
             act, rng.choice((0.0, 0.0, 0.2, 0.5))
         )

@@ -53,6 +53,11 @@ class Supervisor:
         return self.system.scheduler
 
     @property
+    def schedulers(self) -> list[Process]:
+        workers = self.workers
+        return [one for one in self.system.processes if one not in workers]
+
+    @property
     def workers(self) -> list[Process]:
         return list(self.system.workers.values())
 
@@ -85,7 +90,7 @@ class Supervisor:
     async def keep_alive(self) -> None:
         """Restart what dies, until cancelled."""
         while True:
-            for process in (self.scheduler, *self.workers):
+            for process in list(self.system.processes):
                 if process.name not in self.unwanted and not process.is_alive():
                     self.note(f"{process.name} has ended with {process.code}")
                     self.spawn(process)

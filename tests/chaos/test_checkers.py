@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.chaos import checkers
+from tests.chaos.site_harness import kept_attempts
 from tests.chaos.truth import Line
 from tests.chaos.workload import Told
 
@@ -167,3 +168,22 @@ def test_what_was_not_undone_and_what_was_for_no_reason_is_found() -> None:
     assert checkers.not_undone([told]) == []
     told.views[-1]["status"] = "succeeded"
     assert len(checkers.not_undone([told])) == 1
+
+
+def test_a_key_that_made_two_runs_and_a_run_that_is_gone_are_found() -> None:
+    one, other = ("acme", "r1"), ("globex", "r2")
+    assert checkers.made_otherwise([one, other], [other, one]) == []
+    assert checkers.made_otherwise([one], [one, ("acme", "r3")]) == ["r3 of acme is of no key"]
+    assert checkers.made_otherwise([one, other], [one]) == ["r2 of globex is in no store"]
+    assert checkers.made_otherwise([one, one], [one]) == ["r1 of acme: 2 keys"]
+    assert len(checkers.made_otherwise([one], [("globex", "r1")])) == 2
+
+
+def test_attempts_across_a_fault_are_counted_and_those_that_were_lost_are_not_kept() -> None:
+    kept = [_line(1, "start", 10), _line(1, "beat", 20), _line(1, "end", 30)]
+    lost = [_line(1, "start", 10), _line(1, "beat", 20), _line(2, "start", 40), _line(2, "end", 50)]
+    assert kept_attempts({KEY: kept}, 15) == (1, 1)
+    assert kept_attempts({KEY: lost}, 15) == (1, 0)
+    assert kept_attempts({KEY: kept}, 35) == (0, 0)
+    assert kept_attempts({KEY: kept}, 5) == (0, 0)
+    assert kept_attempts({KEY: lost}, 30) == (0, 0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,10 @@ TENANTS = ("acme", "globex", "initech", "umbrella")
 OWNERS = (
     "SELECT json_agg(json_build_array(l.tenant, s.owner)) "
     "FROM astraflow.lanes AS l JOIN astraflow.shards AS s USING (shard)"
+)
+OWNER_URL = (
+    "SELECT n.url FROM astraflow.lanes AS l JOIN astraflow.shards AS s USING (shard) "
+    "JOIN astraflow.nodes AS n ON n.node_id = s.owner WHERE l.tenant = '{tenant}'"
 )
 WAITS = """
 import os, time
@@ -63,6 +69,11 @@ class Nodes:
 
     def url(self, number: int) -> str:
         return f"http://127.0.0.1:{port_of(self.nodes[number])}"
+
+    def owner_of(self, tenant: str) -> int:
+        """The number of the node that serves a tenant."""
+        url = ask(self.system.database_url or "", OWNER_URL.format(tenant=tenant))
+        return [self.url(number) for number in (0, 1)].index(url)
 
     def start_worker(self, tenant: str, *numbers: int) -> None:
         urls = [f"ws://127.0.0.1:{port_of(self.nodes[one])}/ws/worker" for one in numbers]
@@ -219,6 +230,31 @@ def test_nobody_but_a_node_can_say_that_a_request_was_passed_on(nodes: Nodes) ->
         for forged in ("1", "10.0.0.1;" + "0" * 64, ";", ""):
             answer = http.get("/api/v1/me", headers={"x-astra-hop": forged})
             assert answer.status_code == 200, forged
+
+
+@pytest.mark.timeout(240)
+def test_a_node_that_is_told_to_end_refuses_nobody_before_the_other_has_its_tenants(
+    nodes: Nodes,
+) -> None:
+    """Readers of tenants of the other node do not keep it either."""
+    number = nodes.owner_of(TENANTS[0])
+    leaves = nodes.nodes[number]
+    with ExitStack() as readers:
+        for tenant in TENANTS:
+            stream = nodes.at(number, tenant).http.stream("GET", "/api/v1/events")
+            assert readers.enter_context(stream).status_code == 200
+        clients = [nodes.at(number, tenant) for tenant in TENANTS]
+        leaves.send(signal.SIGTERM)
+        statuses: set[int] = set()
+        with suppress(httpx.TransportError):
+            while True:
+                statuses.add(clients[0].http.get("/api/v1/me").status_code)
+                clients = [*clients[1:], clients[0]]
+        owners = {nodes.owner_of(tenant) for tenant in TENANTS}
+        assert leaves.wait() == 0
+    assert owners == {1 - number}
+    assert statuses <= {200, 503}
+    assert "timeout graceful shutdown exceeded" not in leaves.said()
 
 
 @pytest.mark.timeout(300)

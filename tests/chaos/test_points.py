@@ -24,7 +24,9 @@ def test_without_the_variable_nothing_happens_at_any_point() -> None:
     assert [reached(point) for point in POINTS] == [None] * len(POINTS)
 
 
-@pytest.mark.parametrize("value", ["nowhere", "after-commit:x", "after-commit:-1"])
+@pytest.mark.parametrize(
+    "value", ["nowhere", "after-commit:x", "after-commit:-1", "after-commit:1:dance"]
+)
 def test_a_point_that_does_not_exist_is_refused_by_name(value: str) -> None:
     with pytest.raises(errors.Refused, match=value):
         reached_from({VARIABLE: value})

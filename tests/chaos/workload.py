@@ -11,7 +11,7 @@ import contextlib
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from tests.chaos.shapes import Asks, Drawing
+from tests.chaos.shapes import WEIGHTS, Asks, Drawing
 from tests.processes.rest import TOKEN
 
 __all__ = ["TERMINAL", "Api", "Told", "Workload"]
@@ -53,16 +53,17 @@ class Told:
     problems: list[str] = field(default_factory=list)
     is_over: bool = False
     resumes: int = 0
+    tenant: str = "default"
 
 
 class Api:
     """HTTP against whatever scheduler is there now."""
 
-    def __init__(self, base_url: Callable[[], str]) -> None:
+    def __init__(self, base_url: Callable[[], str], token: str = TOKEN) -> None:
         self._base_url = base_url
         limits = httpx.Limits(max_connections=100, max_keepalive_connections=10)
         self._client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {TOKEN}"}, timeout=ANSWER_S, limits=limits
+            headers={"Authorization": f"Bearer {token}"}, timeout=ANSWER_S, limits=limits
         )
 
     async def __aenter__(self) -> Api:
@@ -131,12 +132,22 @@ def _take_event(told: Told, fields: dict[str, str]) -> None:
 class Workload:
     """Some clients that submit, follow, poll and sometimes cancel, until they are told to stop."""
 
-    def __init__(self, api: Api, truth: Path, seed: int) -> None:
+    def __init__(
+        self,
+        api: Api,
+        truth: Path,
+        seed: int,
+        *,
+        weights: Mapping[str, int] = WEIGHTS,
+        tenant: str = "default",
+    ) -> None:
         self.told: list[Told] = []
         self.is_stopping = False
         self._api = api
         self._truth = truth
         self._rng = random.Random(seed)
+        self._weights = weights
+        self._tenant = tenant
 
     async def run(self, clients: int) -> None:
         async with asyncio.TaskGroup() as group:
@@ -145,23 +156,29 @@ class Workload:
 
     async def _client(self) -> None:
         while not self.is_stopping:
-            drawing = Drawing(self._truth, self._rng)
+            drawing = Drawing(self._truth, self._rng, self._weights)
             body = {"workflow": drawing.draw()}
             cancel_after = self._rng.uniform(0.0, 2.0) if self._rng.random() < 0.15 else None
-            told = await self._submit(body, drawing)
-            self.told.append(told)
+            told = await self.submit(body, drawing.keys, drawing.asks)
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._api.follow(told))
-                group.create_task(self._poll(told))
+                group.create_task(self.watch(told))
                 group.create_task(self._answer(told))
                 if cancel_after is not None:
                     group.create_task(self._cancel(told, cancel_after))
 
-    async def _submit(self, body: dict[str, Any], drawing: Drawing) -> Told:
+    async def watch(self, told: Told) -> None:
+        """Write down what a run does, to its end."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._api.follow(told))
+            group.create_task(self._poll(told))
+
+    async def submit(self, body: dict[str, Any], keys: dict[str, str], asks: Asks) -> Told:
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         answer = await self._api.ask("POST", "/api/v1/runs", json=body, headers=headers)
         assert answer.status_code in (200, 202), (answer.status_code, answer.text)
-        return Told(answer.json()["runId"], time.monotonic_ns(), drawing.keys, drawing.asks)
+        told = Told(answer.json()["runId"], time.monotonic_ns(), keys, asks, tenant=self._tenant)
+        self.told.append(told)
+        return told
 
     async def _poll(self, told: Told) -> None:
         while True:

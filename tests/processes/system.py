@@ -13,7 +13,7 @@ from tests.processes.process import ASTRA, Process, free_port, marked
 from tests.processes.rest import TOKEN, Rest
 from tests.processes.waiting import WAIT_S, until
 
-__all__ = ["System", "port_of", "running"]
+__all__ = ["System", "port_of", "running", "traceback_lines"]
 
 NONE: Mapping[str, str] = MappingProxyType({})
 SECRET = "a secret for tests, long enough to sign"
@@ -145,7 +145,7 @@ def port_of(scheduler: Process) -> int:
     return int(scheduler.arguments[scheduler.arguments.index("--port") + 1])
 
 
-def _tracebacks(said: str) -> list[str]:
+def traceback_lines(said: str) -> list[str]:
     """Those of the product: the driver of the database logs some of its own while a server is away."""
     lines = said.splitlines()
     return [one for one in lines if "Traceback" in one and '"logger":"asyncpg' not in one]
@@ -175,7 +175,7 @@ def running(
             system.new_worker(f"worker-{number + 1}").start()
         system.until(lambda: len(system.rest.online()) == workers, "all workers online")
         yield system
-        assert command is not ASTRA or not _tracebacks(system.scheduler.said())
+        assert command is not ASTRA or not traceback_lines(system.scheduler.said())
         system.stop()
     finally:
         system.close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from astraflow.core.agent.agent import RegisterOffer
-from astraflow.core.agent.slots import Slots, SlotsChange
+from astraflow.core.agent.slots import SlotDivision, SlotsChange
 from astraflow.core.cluster.lanes import HOME_LANE, needs_home
 from astraflow.core.engine.commands import WantPackage
 from astraflow.core.engine.lanes import TenantLanes
@@ -81,7 +81,7 @@ class Machine:
         self.world = cluster.world
         self.number = number
         self.members: list[LaneWorker] = []
-        self.slots: Slots | None = None
+        self.slots: SlotDivision | None = None
         self.packages: tuple[control.RegisteredPackage, ...] = ()
         self._waiting: list[tuple[LaneWorker, business.Dispatch]] = []
         self._boots = 0
@@ -139,7 +139,7 @@ class Machine:
         if not wanted or self.home.agent is None or self.home.agent.attempts.is_draining:
             return
         if self.slots is None:
-            self.slots = Slots(self.home.config.slots)
+            self.slots = SlotDivision(self.home.config.slots)
             self.slots.held(HOME_LANE, self.home.agent.attempts.slots_taken)
             if self.home.agent.attempts.working():
                 self.world.sometimes("lanes appeared while attempts ran")
@@ -581,7 +581,8 @@ def draw_lanes(seed: int) -> tuple[list[Config], int]:
     config = drawn.shrink(
         faults=faults, tenants=1, gone=False, stored=False, pools=False, resources=False,
         packages=False, rollouts=False, removals=False, copies=False, pinned=False,
-        missing_package=False, requests=False, ordered=True, loss=0.0, duplication=0.0, slots=rng.choice((1, 2, 3, 4, 8)),
+        missing_package=False, requests=False, ordered=True, loss=0.0, duplication=0.0,
+        slots=rng.choice((1, 2, 3, 4, 8)),
     )  # fmt: skip
     return [config] * lanes, nodes
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from astraflow.api.hop import ANSWERED, CameFrom, ClientLeft, Hops, KeptBody, Outcome
@@ -38,9 +39,13 @@ if TYPE_CHECKING:
 
 NAMED_BYTES: Final = 64 * 1024
 """So much of a body is looked at for the name of a tenant."""
-OWNER_WAIT_S: Final = 0.5
-TRIES: Final = 10
-"""So often an owner is looked for. A shard whose owner was killed has another within three seconds."""
+OWNER_WAIT_S: Final = 5.0
+"""So long an owner is looked for. A shard whose owner was killed has another within three seconds."""
+LOOK_WAIT_S: Final = 0.5
+"""For the next look at the store, which may not answer."""
+SOON_TRIES: Final = 10
+LATER_S: Final = 0.25
+"""Between the tries after those: each request asks an owner that takes long to start a few times a second."""
 MAX_LANE_MOVES: Final = 4
 """So often one lane may name another as the right one."""
 _HERE: Final = ("/healthz", "/metrics")
@@ -135,9 +140,8 @@ class Front:
         lane = await self._lanes.find(tenant, scope)
         if lane != HOME_LANE and not await body.fits():
             lane = HOME_LANE  # it could not be sent again, should the lane not be the right one
-        for trial in range(TRIES):
-            if trial:
-                await asyncio.sleep(OWNER_WAIT_S)  # the node looks at the store meanwhile
+        ends_at = self._node.now() + OWNER_WAIT_S
+        for trial in count():
             for _ in range(MAX_LANE_MOVES):
                 moved = await self._ask(tenant, lane, scope, body, receive, send)
                 if moved is ANSWERED:
@@ -145,8 +149,11 @@ class Front:
                 if not isinstance(moved, int):
                     break
                 lane = moved
-            if not body.is_kept:
+            if not body.is_kept or self._node.is_ending or self._node.now() >= ends_at:
                 break
+            await self._node.next_look(LOOK_WAIT_S)
+            if trial >= SOON_TRIES:
+                await asyncio.sleep(LATER_S)
         raise errors.Unavailable(
             errors.SHARD_UNREACHABLE, "no scheduler owns the tenant of the request now"
         )

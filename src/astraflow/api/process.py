@@ -23,11 +23,12 @@ from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
+from astraflow.observe.loop_watchdog import watched_loop
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.service_notification import ServiceManager, reporting
 from astraflow.observe.spans import open_span_export
 from astraflow.scheduler.writer import Reached, pass_by
-from astraflow.store import open_store
+from astraflow.store import is_shared, open_store
 from astraflow.tls.contexts import ServerTls
 
 _log: Final = logging.getLogger(__name__)
@@ -75,9 +76,13 @@ async def serve(
     sockets = socket_class(served.places)
     config = server_config(served.app, host, port, sockets=sockets, tls=context)
     server = _Server(config)
+    watchdog_s = settings.node_watchdog_seconds if is_shared(settings.store_url) else 0
     watching = None if tls is None else asyncio.create_task(tls.watch())
     try:
-        async with reporting(manager, served.status):
+        async with (
+            reporting(manager, served.status),
+            watched_loop(watchdog_s, served.is_serving),
+        ):
             if stop is not None:
                 await _run(served, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
                 return
@@ -137,6 +142,8 @@ async def _run(
             on_ready()
             await _comes_first(stop.wait(), serving, stop)
     finally:
+        if not serving.done():
+            await served.leave()
         server.should_exit = True
         served.end_streams()
         await listening

@@ -43,7 +43,13 @@ class Served(Protocol):
     async def run(self) -> None:
         """Serve until cancelled. Raises: StoreError, when waiting will not help."""
 
+    async def leave(self) -> None:
+        """Before the end: let others have what is served here, while requests are still answered or passed on."""
+
     def end_streams(self) -> None: ...
+
+    def is_serving(self) -> bool:
+        """Whether it owns something now that another process could have."""
 
     def status(self) -> str | None:
         """What it does, for people; None while it starts."""
@@ -124,6 +130,12 @@ class ServedAlone:
         self.run = scheduler.run
         self.end_streams = scheduler.end_streams
         self.status = scheduler.status
+
+    async def leave(self) -> None:
+        """Nobody could have it: requests are answered to the end."""
+
+    def is_serving(self) -> bool:
+        return False
 
 
 def open_served(deployment: Deployment, store: Store) -> Served:

@@ -64,7 +64,7 @@ class ServedNode:
         self.places: WorkerPlaces = self
         self.scheduler = None
         self.ready = self._node.ready
-        self.end_streams = self._node.end_streams
+        self.leave = self._node.leave
         self.status = self._node.status
         deployment.metrics.ready.follow(lambda: {(): float(self.is_ready())})
 
@@ -86,10 +86,16 @@ class ServedNode:
             await self._hops.close()
             await self._calls.close()
 
+    def end_streams(self) -> None:
+        self._node.end_streams()
+
     # -- where workers belong ---------------------------------------------------------------
 
     def is_ready(self) -> bool:
         return self._node.problem() is None
+
+    def is_serving(self) -> bool:
+        return bool(self._node.schedulers())
 
     def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
         shard = self._node.shard_of(tenant, lane)

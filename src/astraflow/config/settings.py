@@ -204,6 +204,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "all schedulers, or on none"
         ),
     ] = False
+    node_watchdog_seconds: Annotated[
+        Annotated[int, Meta(ge=0, le=3_600)],
+        _says(
+            "PostgreSQL: a scheduler that owns shards ends when its event loop was blocked for so long, so that "
+            "another can have them. 0: it does not"
+        ),
+    ] = 3
     node_ca_file: Annotated[
         Path | None,
         _says(

@@ -4,6 +4,7 @@ Rule 1: each shard that a tenant lives in has a scheduler here, which serves whi
 Rule 2: the node looks at the store `LOOK_EVERY_S`. From what it sees it decides which shards to claim and which one to
         give back (`core.cluster.shards`); the store decides who gets them.
 Rule 3: what it has seen may be old. Who acts on it is told by the owner if it is wrong, and waits for the next look.
+Rule 4: a node that is to end gives its shards back first, and passes on what still reaches it until others have them.
 """
 
 from __future__ import annotations
@@ -36,12 +37,18 @@ _log: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.25
 """The least that a take-over takes; two small reads."""
+LOOK_SOON_S: Final = 0.05
+"""While a node leaves, or may have ended: its shards are about to be free, and requests wait for their next owner."""
 RENEW_EVERY_S: Final = 1.0
 READ_LANES_S: Final = 5.0
 """Lanes are read when they have changed, and from time to time: a change may be noted before it is complete."""
 MAX_ASKED: Final = 10_000
 STALE_S: Final = 5.0
 """What was seen longer ago says nothing any more."""
+DURABLE_S: Final = 1.0
+"""For what is decided to be committed and answered, before a shard is given back."""
+HAND_OVER_S: Final = 3.0
+"""For others to claim the shards of a node that leaves; longer only if none of them can."""
 
 
 _ONLY_LANE: Final = (LaneSeen(HOME_LANE, HOME_SHARD),)
@@ -126,6 +133,12 @@ class ClusterNode:
         self._renewed_at = float("-inf")
         self._looking = asyncio.Lock()
         self._read_tokens: str | None = None  # the last change that all schedulers here know
+        self._is_leaving = False
+        self._has_left = False
+        """Whether its shards are given back, or are about to be."""
+        self.is_ending = False
+        """Whether nobody waits here any more for the next owner of a shard."""
+        self._looked = asyncio.Event()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # -- what requests ask ------------------------------------------------------------------
@@ -166,6 +179,8 @@ class ClusterNode:
 
     def scheduler_of(self, shard: int) -> Scheduler | None:
         """The scheduler of a shard, if this node owns it."""
+        if self._has_left:
+            return None
         found = self._shards.get(shard)
         return found.scheduler if found is not None and found.scheduler.is_serving else None
 
@@ -185,7 +200,8 @@ class ClusterNode:
 
     def schedulers(self) -> list[Scheduler]:
         """Those of all shards that this node owns."""
-        return [one.scheduler for one in self._shards.values() if one.scheduler.is_serving]
+        found = map(self.scheduler_of, tuple(self._shards))
+        return [scheduler for scheduler in found if scheduler is not None]
 
     def url_of(self, shard: int) -> str | None:
         """Where the owner of a shard is reached, if another node owns it."""
@@ -202,6 +218,8 @@ class ClusterNode:
 
     def problem(self) -> str | None:
         """Why it is not ready."""
+        if self._is_leaving:
+            return "the scheduler is about to end"
         if self.is_blind:
             return "the store does not answer"
         if self.url_of(HOME_SHARD) is not None:
@@ -219,6 +237,16 @@ class ClusterNode:
         """Choose the shard of a new tenant. Raises: StoreError."""
         await self.cluster.assign_lane(tenant)
         await self._look()
+
+    def now(self) -> float:
+        """By its own steady clock."""
+        return self._clock.now()
+
+    async def next_look(self, within_s: float) -> None:
+        """Wait until the node has looked at the store once more; no longer than so."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._looked.wait()
 
     # -- its life ---------------------------------------------------------------------------
 
@@ -240,16 +268,49 @@ class ClusterNode:
             await self._leave()
             await self.cluster.close()
 
-    async def _leave(self) -> None:
-        """Give all shards back, and say that this node is gone."""
+    async def leave(self) -> None:
+        """Give all shards back, and go on looking until others have them."""
+        self._is_leaving = True
         with suppress(errors.StoreError):
-            await self.cluster.renew_node(self.node_id, self.url, is_leaving=True)
+            if not self.is_blind:
+                await self._renew()
+                await asyncio.sleep(LOOK_EVERY_S)  # from now on the others look often
+        given = [shard for shard in self._shards if self.scheduler_of(shard) is not None]
+        await self._give_all()
+        has_others = any(
+            node.is_live and not node.is_leaving
+            for name, node in self.seen.nodes.items()
+            if name != self.node_id
+        )
+        ends_at = self._clock.now() + (HAND_OVER_S if has_others else 0.0)
+        while any(self.url_of(shard) is None for shard in given) and self._clock.now() < ends_at:
+            await self.next_look(LOOK_EVERY_S)
+
+    async def _give_all(self) -> None:
+        """What is decided is answered, what comes now waits for the next owner."""
+        served = self.schedulers()
+        self._has_left = True
+        with suppress(errors.Unavailable, TimeoutError):
+            async with asyncio.timeout(DURABLE_S):
+                await asyncio.gather(*(one.serving.writer.barrier() for one in served))
         tasks = [shard.running for shard in self._shards.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _leave(self) -> None:
+        """Give all shards back, and say that this node is gone."""
+        self._is_leaving = True
+        with suppress(errors.StoreError):
+            await self._renew()
+        await self._give_all()
         with suppress(errors.StoreError):
             await self.cluster.remove_node(self.node_id)
+
+    async def _renew(self) -> None:
+        await self.cluster.renew_node(
+            self.node_id, self.url, is_leaving=self._is_leaving, loads=self._loads()
+        )
 
     async def _keep_looking(self) -> None:
         was_there = True
@@ -263,13 +324,19 @@ class ClusterNode:
                 if was_there:
                     _log.warning("the store does not answer: %s", error.message)
                 was_there = False
-            await asyncio.sleep(LOOK_EVERY_S)
+            looked, self._looked = self._looked, asyncio.Event()
+            looked.set()
+            await asyncio.sleep(self._look_every_s())
+
+    def _look_every_s(self) -> float:
+        is_going = any(node.is_going for node in self.seen.nodes.values())
+        return LOOK_SOON_S if is_going else LOOK_EVERY_S
 
     async def _look(self) -> None:
         async with self._looking:
             now = self._clock.now()
             if now - self._renewed_at >= RENEW_EVERY_S:
-                await self.cluster.renew_node(self.node_id, self.url, loads=self._loads())
+                await self._renew()
                 self._renewed_at = now
             nodes = await self.cluster.nodes()
             shards = await self.cluster.shards()
@@ -291,7 +358,7 @@ class ClusterNode:
             self._move(nodes, shards, now)
         tokens = self.seen.changes.get(TOKENS_CHANGE)
         if tokens != self._read_tokens:
-            for scheduler in {self.home, *self.schedulers()}:
+            for scheduler in {self.home, *self.schedulers()} if not self._has_left else ():
                 await scheduler.credentials.refresh()
             self._read_tokens = tokens  # after the reads: one that failed is tried again
 
@@ -336,6 +403,10 @@ class ClusterNode:
         return msgspec.json.encode(found).decode() if found else ""
 
     def _move(self, nodes: list[NodeSeen], shards: list[ShardSeen], now: float) -> None:
+        if self._is_leaving:
+            for shard in self._shards.values():
+                shard.turns.let_claim(False)
+            return
         moves = self._moves.decide(nodes, shards, now)
         for seen in shards:
             shard = self._shards.get(seen.shard) or self._add(seen.shard)
@@ -364,5 +435,6 @@ class ClusterNode:
 
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""
+        self.is_ending = True
         for shard in self._shards.values():
             shard.scheduler.end_streams()

@@ -354,6 +354,7 @@ async def _restore(
             for row, facts in zip(some, read, strict=True):
                 now, at = parts.clock.now(), parts.clock.wall_ms()
                 engine.restore(known[row.plan_id], facts, now, at, row.attempt_floor)
+                await asyncio.sleep(0)  # a node that serves other shards goes on with them
 
 
 @contextmanager

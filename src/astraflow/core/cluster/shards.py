@@ -22,6 +22,8 @@ import msgspec
 
 LIVE_S: Final = 5.0
 """A node that was not seen for so long has ended."""
+LATE_S: Final = 1.6
+"""A node says once a second that it lives. One that is late may have ended."""
 ORPHAN_S: Final = 2.0
 STEADY_S: Final = 5.0
 KEEP_S: Final = 60.0
@@ -45,6 +47,11 @@ class NodeSeen(msgspec.Struct, frozen=True):
     @property
     def is_live(self) -> bool:
         return self.seen_s <= LIVE_S
+
+    @property
+    def is_going(self) -> bool:
+        """Whether its shards may be free in a moment."""
+        return self.is_live and (self.is_leaving or self.seen_s > LATE_S)
 
 
 class ShardSeen(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from astraflow.core.cluster.shards import (
     GIVE_EVERY_S,
     KEEP_S,
+    LATE_S,
     LIVE_S,
     ORPHAN_S,
     STEADY_S,
@@ -83,6 +84,12 @@ def test_a_dead_or_leaving_node_is_first_of_nothing() -> None:
     leaving = [*seen(winner, is_leaving=True), *seen(other)]
     for nodes in (dead, leaving):
         assert ShardMoves(other).decide(nodes, [free(1)], 0.0).claim == {1}
+
+
+def test_a_node_that_leaves_or_is_late_is_going_until_it_is_dead() -> None:
+    states = [NodeSeen("a", "", age, 100.0) for age in (0.0, LATE_S, LATE_S + 0.1, LIVE_S + 0.1)]
+    assert [one.is_going for one in states] == [False, False, True, False]
+    assert seen("a", is_leaving=True)[0].is_going
 
 
 def test_a_node_that_leaves_claims_nothing() -> None:

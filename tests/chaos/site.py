@@ -1,0 +1,194 @@
+"""A site: several nodes on one PostgreSQL, tenants with a token and a worker each, and clients that ask any node.
+
+If asked for, each node reaches each server of PostgreSQL through a proxy of its own, so that it can be cut off from the
+store alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import asyncpg
+import httpx
+
+from tests.chaos.proxy import DOWN, UP, Proxy, Weather
+from tests.chaos.supervisor import Supervisor
+from tests.chaos.workload import Api
+from tests.processes.postgres_pair import PostgresPair
+from tests.processes.process import Process
+from tests.processes.system import System, port_of
+from tests.processes.waiting import until_seen
+
+__all__ = ["TENANTS", "Site", "site"]
+
+TENANTS = ("acme", "globex", "initech", "umbrella")
+LOOK_S = 0.1
+READY_S = 120.0
+ASK_S = 5.0
+OWNERS = """
+    SELECT l.tenant, n.url FROM astraflow.lanes AS l
+    JOIN astraflow.shards AS s USING (shard) JOIN astraflow.nodes AS n ON n.node_id = s.owner
+    WHERE s.leased_until > clock_timestamp()
+"""
+RUNS = "SELECT tenant, run_id FROM astraflow.runs"
+SHORT = {"ASTRA_WORKER_DRAIN_TIMEOUT_SECONDS": "5"}
+"""All other numbers are as shipped, if no `heartbeat_ms` is given."""
+
+
+class Site:
+    """What runs. Use from one loop, which also carries what nodes say to PostgreSQL, if they are linked."""
+
+    def __init__(self, servers: PostgresPair, supervisor: Supervisor, rng: random.Random) -> None:
+        self.servers = servers
+        self.supervisor = supervisor
+        self.truth = supervisor.system.folder / "truth"
+        self.tokens: dict[str, str] = {}
+        self._rng = rng
+        self._links: dict[str, list[Proxy]] = {}
+
+    @property
+    def nodes(self) -> list[Process]:
+        return self.supervisor.schedulers
+
+    def api(self, tenant: str | None = None) -> Api:
+        """A client that asks any node: the admin of the site, or of a tenant."""
+        if tenant is None:
+            return Api(self._any_url)
+        return Api(self._any_url, self.tokens[tenant])
+
+    def _any_url(self) -> str:
+        return url_of(self._rng.choice(self.nodes))
+
+    # -- starting ---------------------------------------------------------------------------
+
+    async def open(self, tenants: tuple[str, ...], *, is_linked: bool) -> None:
+        for node in self.nodes:
+            if is_linked:
+                await self._link(node)
+            self.supervisor.spawn(node)
+        await self.until_ready()
+        async with self.api() as admin:
+            for tenant in tenants:
+                await self._make(admin, tenant)
+        for tenant in tenants:
+            self._start_worker(tenant)
+
+    async def _link(self, node: Process) -> None:
+        links = [Proxy(port) for port in self.servers.ports]
+        for link in links:
+            await link.open()
+        self._links[node.name] = links
+        at = node.arguments.index("--database-url") + 1
+        node.arguments[at] = self.servers.url_through(*(one.port for one in links))
+
+    async def _make(self, admin: Api, tenant: str) -> None:
+        made = await admin.ask("POST", "/api/v1/tenants", json={"tenant": tenant})
+        assert made.status_code == 201, made.text
+        body = {"tenant": tenant, "role": "admin"}
+        token = await admin.ask("POST", "/api/v1/tokens", json=body)
+        assert token.status_code == 201, token.text
+        self.tokens[tenant] = token.json()["token"]
+
+    def _start_worker(self, tenant: str) -> None:
+        urls = ",".join(f"ws://127.0.0.1:{port_of(node)}/ws/worker" for node in self.nodes)
+        environ = {"ASTRA_WORKER_AUTH_TOKEN": self.tokens[tenant], "ASTRA_WORKER_TENANT": tenant}
+        system = self.supervisor.system
+        self.supervisor.spawn(system.new_worker(f"worker-{tenant}", url=urls, **environ))
+
+    async def close(self) -> None:
+        for links in self._links.values():
+            for link in links:
+                await link.close()
+
+    # -- what it is like --------------------------------------------------------------------
+
+    async def until_ready(self) -> None:
+        """Until each node answers, and each tenant has an owner."""
+        async with httpx.AsyncClient(timeout=ASK_S) as http:
+            for node in self.nodes:
+                async with asyncio.timeout(READY_S):
+                    while not await _is_ready(http, node):  # noqa: ASYNC110  (nothing would set an event)
+                        await asyncio.sleep(LOOK_S)
+        async with asyncio.timeout(READY_S):
+            while set(await self.owners()) != set(self.tokens):  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_S)
+
+    async def owners(self) -> dict[str, Process]:
+        """The node of each tenant; without those that nobody owns now."""
+        nodes = {url_of(node): node for node in self.nodes}
+        return {
+            tenant: nodes[url]
+            for tenant, url in await self._rows(OWNERS)
+            if url in nodes and tenant in self.tokens
+        }
+
+    async def stored_runs(self) -> list[tuple[str, str]]:
+        """Of all tenants."""
+        return [(str(tenant), str(run_id)) for tenant, run_id in await self._rows(RUNS)]
+
+    async def _rows(self, question: str) -> list[tuple[str, str]]:
+        connection = await asyncpg.connect(self.servers.url, timeout=ASK_S)
+        try:
+            return [tuple(row) for row in await connection.fetch(question)]
+        finally:
+            await connection.close()
+
+    # -- what can be done to it -------------------------------------------------------------
+
+    def cut_off(self, node: Process) -> None:
+        """Nothing passes between a node and PostgreSQL, and neither is told."""
+        for link in self._links[node.name]:
+            for way in (UP, DOWN):
+                link.set(way, Weather(is_silent=True))
+
+    def restore(self, node: Process) -> None:
+        """What was said meanwhile arrives now."""
+        for link in self._links[node.name]:
+            link.heal()
+
+    async def until_gone(self, node: Process) -> int:
+        """Its exit code."""
+        await until_seen(lambda: not node.is_alive())
+        assert node.code is not None
+        return node.code
+
+
+async def _is_ready(http: httpx.AsyncClient, node: Process) -> bool:
+    with suppress(httpx.TransportError):
+        return (await http.get(f"{url_of(node)}/readyz")).status_code == 200
+    return False
+
+
+def url_of(node: Process) -> str:
+    return f"http://127.0.0.1:{port_of(node)}"
+
+
+@asynccontextmanager
+async def site(
+    folder: Path,
+    servers: PostgresPair,
+    rng: random.Random,
+    *,
+    nodes: int = 3,
+    tenants: tuple[str, ...] = TENANTS,
+    heartbeat_ms: int | None = None,
+    is_linked: bool = True,
+    is_loud: bool = False,
+) -> AsyncIterator[Site]:
+    """All of it, running; killed, whatever happens, at the end."""
+    system = System(folder, heartbeat_ms=heartbeat_ms, database_url=servers.url, environ=SHORT)
+    for _ in range(nodes - 1):
+        system.new_scheduler()
+    supervisor = Supervisor(system, is_loud=is_loud)
+    made = Site(servers, supervisor, rng)
+    made.truth.mkdir()
+    try:
+        await made.open(tenants, is_linked=is_linked)
+        yield made
+    finally:
+        await supervisor.close()
+        await made.close()
