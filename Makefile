@@ -14,6 +14,7 @@ SEEDS ?= 2000
 SEEDS_B ?= 300
 SEEDS_C ?= 200
 SEEDS_N ?= 50
+SEEDS_L ?= 100
 FROM ?= 0
 SECONDS ?= 60
 MINUTES ?= 5
@@ -115,10 +116,11 @@ coverage: setup ## unit tests with branch coverage: at least 95 % of each core p
 sim: setup ## simulate SEEDS=2000 faulty worlds, FROM=0
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
 
-shells: setup ## simulate on a real store (SEEDS_B=300) with the real shells (SEEDS_C=200), and several nodes (SEEDS_N=50)
+shells: setup ## simulate on a real store (SEEDS_B=300) with the real shells (SEEDS_C=200), several nodes (SEEDS_N=50), several lanes (SEEDS_L=100)
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier B --seeds $(SEEDS_B) --from $(FROM)
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier C --seeds $(SEEDS_C) --from $(FROM)
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier N --seeds $(SEEDS_N) --from $(FROM)
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier L --seeds $(SEEDS_L) --from $(FROM)
 
 demo: setup ## print one run of a workflow in a simulated world, with a crash in the middle of it
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --demo

@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.sim.cluster import missing_in_clusters, simulate_cluster
 from tests.sim.demo import demo
 from tests.sim.features import missing_pairs
+from tests.sim.lanes import missing_in_lanes, simulate_lanes
 from tests.sim.shells.simulation import simulate_shells
 from tests.sim.shrink import shrink
 from tests.sim.simulation import Outcome, simulate
@@ -31,15 +32,18 @@ TIERS: dict[str, Callable[..., Outcome]] = {
     "B": simulate_sqlite,
     "C": simulate_shells,
     "N": simulate_cluster,
+    "L": simulate_lanes,
 }
-"""The core on a simulated store; the core on SQLite; the true shells in virtual time; several nodes and shards."""
-ENOUGH = {"A": 1000, "B": 1000, "C": 200, "N": 50}
+"""The core on a simulated store; the core on SQLite; the true shells in virtual time; several nodes and shards; several
+lanes of one tenant."""
+ENOUGH = {"A": 1000, "B": 1000, "C": 200, "N": 50, "L": 50}
 """So many seeds must have seen everything once."""
 MISSING: dict[str, Callable[[dict[str, int], int], list[str]]] = {
     "A": lambda seen, _: missing(seen),
     "B": lambda seen, _: missing(seen),
     "C": missing_in_shells,
     "N": lambda seen, _: missing_in_clusters(seen),
+    "L": lambda seen, _: missing_in_lanes(seen),
 }
 
 ENOUGH_FOR_PAIRS = 1000

@@ -4,11 +4,11 @@ A worker is one machine with an agent for each lane. The product's `Slots` divid
 crosses the same bad network as everything else. Lanes appear in the middle of a world, as an admin makes them, and the
 home learns of them at once. Runs go where the product's rules say; packages that a lane lacks are asked of the home.
 
-I40: a worker never runs more attempts than it has slots, and the schedulers that it is connected to never count with
+I46: a worker never runs more attempts than it has slots, and the schedulers that it is connected to never count with
      more than that together.
-I41: a lane that lacks slots gets one while the worker has idle ones, within `FED_S`.
-I42: a concurrency key is held by one attempt at a time over all lanes.
-I43: only the home has packages installed.
+I47: a lane that lacks slots gets one while the worker has idle ones, within `FED_S`.
+I48: a concurrency key is held by one attempt at a time over all lanes.
+I49: only the home has packages installed.
 """
 
 from __future__ import annotations
@@ -205,14 +205,14 @@ class Machine:
 
     def _check_running(self) -> None:
         if self.running() > self.home.config.slots:
-            raise Violation("I40", f"worker {self.number} runs {self.running()} attempts")
+            raise Violation("I46", f"worker {self.number} runs {self.running()} attempts")
 
     # -- what must hold -----------------------------------------------------------------------
 
     def check_counted(self) -> None:
         counted = {one.lane: entry.slots for one in self.members if (entry := one.counted())}
         if sum(counted.values()) > self.home.config.slots:
-            raise Violation("I40", f"the lanes of worker {self.number} count with {counted}")
+            raise Violation("I46", f"the lanes of worker {self.number} count with {counted}")
 
     def starving(self) -> list[int]:
         """The lanes in which tasks wait for this worker although it has idle slots."""
@@ -367,7 +367,7 @@ class LaneWorker(WorkerProcess):
         if not isinstance(install, business.PkgInstall):
             return
         if self.lane != HOME_LANE:
-            raise Violation("I43", f"lane {self.lane} has {install.name} installed")
+            raise Violation("I49", f"lane {self.lane} has {install.name} installed")
         self.world.after(0.5, self._installed, install)
 
     def _installed(self, install: business.PkgInstall) -> None:
@@ -550,7 +550,7 @@ class LanesSimulation(ClusterSimulation):
                 for host in other.hosts.values():
                     same = host.dispatch.concurrency_key == dispatch.concurrency_key
                     if same and host.is_alive and other.lane != member.lane:
-                        raise Violation("I42", f"lanes {other.lane} and {member.lane} hold a key")
+                        raise Violation("I48", f"lanes {other.lane} and {member.lane} hold a key")
 
     def _check(self) -> bool:
         is_over = super()._check()
@@ -569,7 +569,7 @@ class LanesSimulation(ClusterSimulation):
                 continue
             since = self._starving.setdefault(key, self.world.now)
             if self.world.now - since > FED_S:
-                raise Violation("I41", f"lane {lane} lacks slots of worker {machine.number}")
+                raise Violation("I47", f"lane {lane} lacks slots of worker {machine.number}")
 
 
 def draw_lanes(seed: int) -> tuple[list[Config], int]:
