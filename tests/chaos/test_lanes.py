@@ -15,8 +15,9 @@ import pytest
 from astraflow.core.cluster.lanes import lane_of_key
 from tests.chaos.test_nodes import WAITS
 from tests.definitions import node, workflow
+from tests.processes.command_line import astra
 from tests.processes.postgres import ask, postgres_server
-from tests.processes.rest import Rest
+from tests.processes.rest import TOKEN, Rest
 from tests.processes.system import System, port_of
 from tests.processes.waiting import until
 
@@ -265,3 +266,18 @@ def test_lanes_are_refused_where_they_cannot_be(site: Site) -> None:
         answer = http.put("/api/v1/tenants/default/lanes", json=body)
         assert answer.status_code == status, (body, answer.text)
     assert http.get("/api/v1/tenants/nobody/lanes").status_code == 404
+
+
+@pytest.mark.timeout(300)
+def test_lanes_are_set_and_shown_by_the_command_line(site: Site, tmp_path: Path) -> None:
+    site.start()
+    environ = {"ASTRA_SERVER": site.url(1), "ASTRA_TOKEN": TOKEN}
+    done = astra("tenants", "lanes", "default", "3", cwd=tmp_path, **environ)
+    assert done.code == 0, done.err
+    until(lambda: site.states() == ["open"] * 3, "three lanes that are open")
+    done = astra("tenants", "lanes", "default", "--json", cwd=tmp_path, **environ)
+    shown = done.json["lanes"]
+    assert [(one["lane"], one["state"]) for one in shown] == [(0, "open"), (1, "open"), (2, "open")]
+    assert len({one["shard"] for one in shown}) == 3
+    done = astra("tenants", "lanes", "default", "17", cwd=tmp_path, **environ)
+    assert done.code != 0 and "E.LANES.REFUSED" in done.err, done.err

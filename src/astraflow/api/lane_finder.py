@@ -4,13 +4,14 @@ What is found here is where to ask first. Whether it was right is decided there 
 not the right one refuses with 421 and names the right one.
 
 Rule 1: what is about one run goes to the lane of the run, and what is about one resource to the lane of the resource.
-Rule 2: a new run goes to the lane of its idempotency key, or to one with few waiting tasks.
+Rule 2: a new run goes to the lane of its idempotency key, or to one with few waiting tasks. What was sent to a lane since
+        its owner last said how much waits there counts, too: else a burst of runs would all go one way.
 Rule 3: everything else goes home.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -47,6 +48,14 @@ class _UploadGrant(msgspec.Struct):
 _decode_grant: Final = msgspec.json.Decoder(_UploadGrant).decode
 
 
+class _Sent:
+    """The runs that were sent to each lane of a tenant since its owners said how much waits there."""
+
+    def __init__(self, told: dict[int, int]) -> None:
+        self.told = told
+        self.runs: Counter[int] = Counter()
+
+
 class LaneFinder:
     """Use from one loop."""
 
@@ -57,6 +66,7 @@ class LaneFinder:
         self._cluster = cluster
         self._rng = rng or Random()  # noqa: S311 - which lane is tried first is no secret
         self._known: OrderedDict[str, int] = OrderedDict()
+        self._sent: dict[str, _Sent] = {}
 
     async def find(self, tenant: str, scope: Scope) -> int:
         """Raises: StoreError."""
@@ -80,7 +90,14 @@ class LaneFinder:
         for name, value in scope["headers"]:
             if name == b"idempotency-key":
                 return lane_of_key(value.decode("latin-1"), lanes)
-        return lighter_lane(lanes, self._node.loads_of(tenant), self._rng)
+        told = self._node.loads_of(tenant)
+        sent = self._sent.setdefault(tenant, _Sent(told))
+        if sent.told != told:
+            sent.told = told
+            sent.runs.clear()
+        lane = lighter_lane(lanes, Counter(told) + sent.runs, self._rng)
+        sent.runs[lane] += 1
+        return lane
 
     async def _of_run(self, tenant: str, run_id: str) -> int:
         known = self._known.get(run_id)

@@ -1,0 +1,141 @@
+"""Which lane a request is sent to first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any, cast
+
+from astraflow.api.lane_finder import LaneFinder, right_lane
+from astraflow.core.cluster.lanes import LaneSeen
+
+if TYPE_CHECKING:
+    from astraflow.api.asgi import Scope
+    from astraflow.scheduler.cluster_node import ClusterNode
+    from astraflow.store.cluster import StoredCluster
+
+
+class Node:
+    """A node that has seen two lanes of every tenant, and how much waits there."""
+
+    def __init__(self) -> None:
+        self.loads: dict[int, int] = {}
+
+    def lanes_of(self, tenant: str) -> tuple[LaneSeen, ...]:
+        return (LaneSeen(0, 0), LaneSeen(1, 5))
+
+    def loads_of(self, tenant: str) -> dict[int, int]:
+        return self.loads
+
+
+class Cluster:
+    """Every stored run and resource is in lane 1. Counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def lane_of_run(self, tenant: str, run_id: str) -> int | None:
+        self.asked += 1
+        return None if run_id == "gone" else 1
+
+    async def lanes_of_resource(self, tenant: str, resource_id: str) -> list[int]:
+        self.asked += 1
+        return [1]
+
+
+def finder(node: Node, cluster: Cluster | None = None) -> LaneFinder:
+    stored = cast("StoredCluster", cluster or Cluster())
+    return LaneFinder(cast("ClusterNode", node), stored, Random(1))
+
+
+def scope(method: str, path: str, query: str = "", **headers: str) -> Scope:
+    made: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
+        ],
+    }
+    return cast("Scope", made)
+
+
+def find(found: LaneFinder, *asked: str, **headers: str) -> int:
+    return asyncio.run(found.find("acme", scope(*asked, **headers)))
+
+
+def test_a_burst_of_runs_is_divided_although_little_was_told() -> None:
+    node = Node()
+    node.loads = {0: 1, 1: 0}
+    found = finder(node)
+    sent = Counter(find(found, "POST", "/api/v1/runs") for _ in range(40))
+    assert abs(sent[0] - sent[1]) <= 1, sent
+
+
+def test_what_was_told_anew_counts_for_what_was_sent() -> None:
+    node = Node()
+    found = finder(node)
+    for _ in range(10):
+        find(found, "POST", "/api/v1/runs")
+    node.loads = {0: 100, 1: 3}
+    assert {find(found, "POST", "/api/v1/runs/") for _ in range(20)} == {1}
+
+
+def test_a_key_always_goes_one_way_whatever_waits() -> None:
+    node = Node()
+    found = finder(node)
+    for number in range(20):
+        node.loads = {number % 2: 1000}
+        asked = [
+            find(found, "POST", "/api/v1/runs", idempotency_key=f"k{number}") for _ in range(3)
+        ]
+        assert len(set(asked)) == 1
+
+
+def test_what_is_about_a_run_or_a_resource_goes_to_its_lane_and_all_else_home() -> None:
+    found = finder(Node())
+    for path in (
+        "/api/v1/runs/r1",
+        "/api/v1/runs/r1/cancel",
+        "/api/v1/signals/r1/x",
+        "/api/v1/resources/x",
+        "/api/v1/artifacts/x",
+    ):
+        assert find(found, "POST", path) == 1, path
+    assert find(found, "GET", "/api/v1/events", "runId=r1") == 1
+    for path in (
+        "/api/v1/runs/gone",
+        "/api/v1/runs/cancel",
+        "/api/v1/workers",
+        "/api/v1/uploads/%",
+        "/",
+    ):
+        assert find(found, "POST", path) == 0, path
+    assert find(found, "GET", f"/api/v1/runs/{'x' * 300}") == 0
+
+
+def test_the_lane_of_a_run_is_asked_for_once() -> None:
+    cluster = Cluster()
+    found = finder(Node(), cluster)
+    for _ in range(5):
+        find(found, "GET", "/api/v1/runs/r1")
+    assert cluster.asked == 1
+    for _ in range(2):
+        find(found, "GET", "/api/v1/runs/gone")
+    assert cluster.asked == 3, "what is not there may come"
+
+
+def test_a_refusal_names_a_lane_or_none() -> None:
+    assert right_lane(b'{"lane": 3}') == 3
+    for body in (
+        b"",
+        b"[]",
+        b'{"lane": -1}',
+        b'{"lane": true}',
+        b'{"lane": "1"}',
+        b"{",
+        b"[" * 5000,
+    ):
+        assert right_lane(body) is None
