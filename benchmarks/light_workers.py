@@ -1,6 +1,7 @@
 """Workers without hosts: whole sessions, many in one process. An attempt ends as soon as it begins.
 
-`python -m benchmarks.light_workers PORT COUNT SLOTS` runs COUNT of them until it is terminated.
+`python -m benchmarks.light_workers PORT COUNT SLOTS [TENANT TOKEN LANE]` runs COUNT of them until it is terminated.
+With a lane they have one session each, with that lane alone, and all of their slots are for it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from random import Random
+from typing import NamedTuple
 
 import uvloop
 
@@ -55,18 +57,31 @@ def _ignore(_: Envelope) -> None:
     """Frames for packages and resources, of which a light worker has none."""
 
 
-async def light_worker(port: int, number: int, slots: int, clock: SystemClock) -> None:
+class OfLane(NamedTuple):
+    """The lane of a tenant that a light worker is for."""
+
+    tenant: str
+    token: str
+    lane: int
+
+
+async def light_worker(
+    port: int, number: int, slots: int, clock: SystemClock, place: OfLane | None = None
+) -> None:
     """One session, until it is cancelled."""
+    tenant, token, lane = place or OfLane("default", TOKEN, 0)
+    features = () if place is None else control.FEATURES
     session = WorkerSession(
-        WorkerIdentity("default", f"light-{number}", 1, "light", "0", "here"),
-        Credential("token", TOKEN),
+        WorkerIdentity(tenant, f"light-{number}", 1, "light", "0", "here", lane),
+        Credential("token", token),
         ids=Ulids(clock),
         rng=Random(number),
     )
     core = core_manifest()
     offer = RegisterOffer(
-        control.Capabilities(control.Concurrency(slots), ("python",)),
+        control.Capabilities(control.Concurrency(slots), ("python",), features),
         packages=(control.RegisteredPackage(core.name, core.version, "installed"),),
+        slots=None if place is None else slots,
     )
     agent = Agent(session, HeldAttempts(slots), lambda: offer)
     runner = AgentRunner(agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock)
@@ -86,12 +101,14 @@ async def all_online(client: BenchClient, count: int) -> None:
             cursor = page["nextCursor"]
 
 
-async def _run(port: int, count: int, slots: int) -> None:
+async def _run(port: int, count: int, slots: int, place: OfLane | None) -> None:
     clock = SystemClock()
     async with asyncio.TaskGroup() as group:
         for number in range(count):
-            group.create_task(light_worker(port, number, slots, clock))
+            group.create_task(light_worker(port, number, slots, clock, place))
 
 
 if __name__ == "__main__":
-    uvloop.run(_run(*map(int, sys.argv[1:])))
+    port, count, slots = map(int, sys.argv[1:4])
+    of_lane = OfLane(sys.argv[4], sys.argv[5], int(sys.argv[6])) if sys.argv[4:] else None
+    uvloop.run(_run(port, count, slots, of_lane))

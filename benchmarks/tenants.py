@@ -25,8 +25,9 @@ class TenantClient(BenchClient):
         super().__init__(port)
         self._token = token
 
-    def _head(self, method: str, path: str, length: int) -> bytes:
-        return super()._head(method, path, length).replace(TOKEN.encode(), self._token.encode())
+    def _head(self, method: str, path: str, length: int, *headers: str) -> bytes:
+        head = super()._head(method, path, length, *headers)
+        return head.replace(TOKEN.encode(), self._token.encode())
 
 
 async def p50_ms(client: BenchClient) -> float:

@@ -32,6 +32,11 @@ class PostgresProcess:
         self._server = server
         self.url: str = server.get_uri()
 
+    @property
+    def pid(self) -> int:
+        """Of the one that all others are children of."""
+        return int(self._server.get_pid())
+
     def stop(self) -> None:
         """As an operator stops it: connections are ended, new ones are refused."""
         self._server.stop()
@@ -52,9 +57,8 @@ class PostgresProcess:
                 os.kill(pid, signal.SIGCONT)
 
     def _pids(self) -> list[int]:
-        postmaster = int(self._server.get_pid())
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-        return [postmaster, *map(int, children)]
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [self.pid, *map(int, children)]
 
 
 @contextmanager

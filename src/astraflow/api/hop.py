@@ -161,6 +161,8 @@ class Hops:
             trust_env=False,
             follow_redirects=False,
         )
+        # Its own are for what it would read itself: the answer must be one that the client accepts.
+        self._client.headers.clear()
 
     async def close(self) -> None:
         await self._client.aclose()

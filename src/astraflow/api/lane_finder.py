@@ -4,8 +4,8 @@ What is found here is where to ask first. Whether it was right is decided there 
 not the right one refuses with 421 and names the right one.
 
 Rule 1: what is about one run goes to the lane of the run, and what is about one resource to the lane of the resource.
-Rule 2: a new run goes to the lane of its idempotency key, or to one with few waiting tasks. What was sent to a lane since
-        its owner last said how much waits there counts, too: else a burst of runs would all go one way.
+Rule 2: a new run goes to the lane of its idempotency key, or to one with few waiting tasks. What was sent there since
+        its owner last said how much waits counts, too: else a burst of runs would all go one way.
 Rule 3: everything else goes home.
 """
 

@@ -164,9 +164,9 @@ class BenchClient:
         self._port = port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def request(self, method: str, path: str, body: bytes = b"") -> Any:
+    async def request(self, method: str, path: str, body: bytes = b"", *headers: str) -> Any:
         reader, writer = self._idle.pop() if self._idle else await self._connect()
-        writer.write(self._head(method, path, len(body)) + body)
+        writer.write(self._head(method, path, len(body), *headers) + body)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
         answer = await reader.readexactly(length)
@@ -174,8 +174,8 @@ class BenchClient:
         assert head[9:10] == b"2", (head, answer)
         return _decode(answer)
 
-    async def submit(self, request: bytes) -> str:
-        answer = await self.request("POST", "/api/v1/runs", request)
+    async def submit(self, request: bytes, *headers: str) -> str:
+        answer = await self.request("POST", "/api/v1/runs", request, *headers)
         run_id: str = answer["runId"]
         return run_id
 
@@ -219,7 +219,7 @@ class BenchClient:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self._port, limit=64 * 1024**2)
 
-    def _head(self, method: str, path: str, length: int) -> bytes:
+    def _head(self, method: str, path: str, length: int, *headers: str) -> bytes:
         lines = (
             f"{method} {path} HTTP/1.1",
             f"Host: 127.0.0.1:{self._port}",
@@ -227,7 +227,7 @@ class BenchClient:
             "Content-Type: application/json",
             f"Content-Length: {length}",
         )
-        return "\r\n".join((*lines, "", "")).encode()
+        return "\r\n".join((*lines, *headers, "", "")).encode()
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

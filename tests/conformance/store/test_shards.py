@@ -279,6 +279,10 @@ async def _write_lane(own: Store, lane: int) -> None:
     )
 
 
+async def _states(cluster: StoredCluster) -> list[str]:
+    return [one.state for one in await cluster.lanes_of("acme")]
+
+
 async def test_a_tenant_gets_lanes_in_shards_of_their_own(postgres: Backend) -> None:
     async with postgres.opened() as store:
         assert isinstance(store, PostgresStore)
@@ -292,10 +296,13 @@ async def test_a_tenant_gets_lanes_in_shards_of_their_own(postgres: Backend) -> 
         assert lanes[0] == home and [one.lane for one in lanes] == [0, 1, 2, 3]
         assert len({one.shard for one in lanes}) == 4
         assert await cluster.lanes_of("acme") == lanes
+        assert await _states(cluster) == ["open", "opening", "opening", "opening"]
+        await cluster.open_lanes("acme")
+        assert await _states(cluster) == ["open"] * 4
         assert await cluster.set_lanes("acme", 2)
-        states = [one.state for one in await cluster.lanes_of("acme")]
-        assert states == ["open", "open", "closing", "closing"]
+        assert await _states(cluster) == ["open", "open", "closing", "closing"]
         assert await cluster.set_lanes("acme", 3)
+        assert await _states(cluster) == ["open", "open", "opening", "closing"]
         assert [one.shard for one in await cluster.lanes_of("acme")] == [one.shard for one in lanes]
         assert await cluster.set_lanes("default", 2)  # it had no row: it lives in shard 0
         assert (await cluster.lanes_of("default"))[0] == LaneSeen(0, HOME_SHARD)

@@ -71,7 +71,7 @@ def test_a_burst_of_runs_is_divided_although_little_was_told() -> None:
     node.loads = {0: 1, 1: 0}
     found = finder(node)
     sent = Counter(find(found, "POST", "/api/v1/runs") for _ in range(40))
-    assert abs(sent[0] - sent[1]) <= 1, sent
+    assert abs(sent[0] - sent[1]) <= 2, sent  # one was told of, and one is drawn
 
 
 def test_what_was_told_anew_counts_for_what_was_sent() -> None:
