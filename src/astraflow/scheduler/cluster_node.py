@@ -412,7 +412,7 @@ class ClusterNode:
             shard = self._shards.get(seen.shard) or self._add(seen.shard)
             shard.turns.let_claim(seen.shard in moves.claim)
         if moves.give is not None:
-            _log.info("giving shard %d to the node that ranks first for it", moves.give)
+            _log.info("giving shard %d to a node that has fewer", moves.give)
             self._shards[moves.give].turns.give()
         if self.problem() is None:
             self.ready.set()

@@ -3562,10 +3562,10 @@ export interface components {
             /** @description Its number. Lane 0 is the home of the tenant. */
             lane: number;
             /**
-             * @description One that closes gets no new runs.
+             * @description Only an open one gets new runs.
              * @enum {string}
              */
-            state: "closing" | "open";
+            state: "closing" | "open" | "opening";
             /** @description Where it is stored. */
             shard: number;
             /** @description The scheduler that serves it; null: none does now. */
@@ -3574,13 +3574,18 @@ export interface components {
             waiting: number | null;
         };
         /** @description The lanes of a tenant. */
-        Lanes: {
+        LaneList: {
             /** @description Its name. */
             tenant: string;
             /** @description By number. */
             lanes: components["schemas"]["Lane"][];
         };
-        /** @description How many lanes a tenant is to have. */
+        /**
+         * @description How many lanes a tenant is to have.
+         * @example {
+         *       "count": 4
+         *     }
+         */
         LanesRequest: {
             /** @description Lanes that take new runs. Others that are there close. */
             count: number;
@@ -13500,7 +13505,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Lanes"];
+                    "application/json": components["schemas"]["LaneList"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -13518,6 +13523,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "count": 4
+                 *     }
+                 */
                 "application/json": components["schemas"]["LanesRequest"];
             };
         };
@@ -13528,7 +13538,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Lanes"];
+                    "application/json": components["schemas"]["LaneList"];
                 };
             };
             default: components["responses"]["Problem"];

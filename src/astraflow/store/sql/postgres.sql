@@ -107,7 +107,7 @@ DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make
 -- name: assign_lane
 -- A lane stays where it is. A new one goes to the shard with the fewest that has no other lane of the tenant.
 INSERT INTO lanes (tenant, lane, shard, name, state)
-SELECT :tenant, :lane, s.shard, :name, CASE WHEN :lane = 0 THEN 'open' ELSE 'opening' END FROM shards AS s
+SELECT :tenant, CAST(:lane AS bigint), s.shard, :name, CASE WHEN CAST(:lane AS bigint) = 0 THEN 'open' ELSE 'opening' END FROM shards AS s
 WHERE NOT EXISTS (SELECT 1 FROM lanes AS l WHERE l.tenant = :tenant AND l.shard = s.shard)
 ORDER BY (SELECT count(*) FROM lanes AS l WHERE l.shard = s.shard), s.shard = 0, s.shard LIMIT 1
 ON CONFLICT (tenant, lane) DO NOTHING

@@ -13,11 +13,12 @@ from astraflow.core.cluster.shards import (
     LIVE_S,
     ORPHAN_S,
     STEADY_S,
+    UNEVEN,
     Moves,
     NodeSeen,
     ShardMoves,
     ShardSeen,
-    first_of,
+    Shares,
 )
 
 LOOK_S = 0.25
@@ -36,19 +37,27 @@ def owned(shard: int, owner: str) -> ShardSeen:
 
 
 def first(shard: int, *names: str) -> str:
-    found = first_of(owned(shard, ""), seen(*names))
-    assert found is not None
-    return found.node_id
+    return Shares(seen(*names), [free(shard)]).takers[shard]
 
 
-def test_a_node_that_comes_or_goes_moves_only_its_own_shards() -> None:
+def test_free_shards_are_divided_evenly_and_all_nodes_agree() -> None:
     names = [f"node-{number}" for number in range(5)]
-    before = {shard: first(shard, *names) for shard in range(200)}
-    fewer = {shard: first(shard, *names[:-1]) for shard in range(200)}
-    moved = {shard for shard in before if before[shard] != fewer[shard]}
-    assert moved == {shard for shard, node in before.items() if node == names[-1]}
-    counts = [list(before.values()).count(name) for name in names]
-    assert min(counts) > 20
+    shards = [free(shard) for shard in range(16)]
+    found = Shares(seen(*names), shards)
+    assert sorted(found.counts.values()) == [3, 3, 3, 3, 4]
+    again = Shares(reversed(seen(*names)), reversed(shards))
+    assert (again.takers, again.counts) == (found.takers, found.counts)
+
+
+def test_what_a_node_leaves_goes_to_those_with_the_fewest() -> None:
+    shards = [owned(0, "a"), owned(1, "a"), owned(2, "b"), free(3, "gone"), free(4, "gone")]
+    assert Shares(seen("a", "b", "c"), shards).takers == {3: "c", 4: first(4, "b", "c")}
+
+
+def test_two_lanes_are_on_two_nodes() -> None:
+    for one in range(16):
+        for other in range(one):
+            assert len(set(Shares(seen("a", "b"), [free(one), free(other)]).takers.values())) == 2
 
 
 def test_a_free_shard_is_claimed_by_the_first_at_once_and_by_another_later() -> None:
@@ -98,23 +107,40 @@ def test_a_node_that_leaves_claims_nothing() -> None:
 
 
 def test_an_owner_gives_back_one_shard_at_a_time_to_a_node_that_stays() -> None:
-    shards = [shard for shard in range(50) if first(shard, "a", "b") == "b"][:3]
-    mine = [owned(shard, "a") for shard in shards]
+    mine = [owned(shard, "a") for shard in range(4)]
     moves = ShardMoves("a")
     assert moves.decide(seen("a"), mine, 0.0).give is None
     young = [*seen("a"), *seen("b", up_s=STEADY_S - 1)]
     assert moves.decide(young, mine, KEEP_S).give is None
     nodes = seen("a", "b")
-    assert moves.decide(nodes, mine, KEEP_S).give == shards[0]
-    assert moves.decide(nodes, mine[1:], KEEP_S + GIVE_EVERY_S / 2).give is None
-    assert moves.decide(nodes, mine[1:], KEEP_S + GIVE_EVERY_S).give == shards[1]
+    assert moves.decide(nodes, mine, KEEP_S).give == 0
+    left = [owned(0, "b"), *mine[1:]]
+    assert moves.decide(nodes, left, KEEP_S + GIVE_EVERY_S / 2).give is None
+    assert moves.decide(nodes, left, KEEP_S + GIVE_EVERY_S).give == 1
+    left = [owned(0, "b"), owned(1, "b"), *mine[2:]]
+    assert moves.decide(nodes, left, KEEP_S + 3 * GIVE_EVERY_S).give is None, "it is even"
+
+
+def test_only_the_fullest_gives_and_not_for_one_shard_less() -> None:
+    shards = [owned(0, "a"), owned(1, "a"), owned(2, "b"), owned(3, "b"), owned(4, "c")]
+    for name in "abc":
+        moves = ShardMoves(name)
+        moves.decide(seen("a", "b", "c"), shards, 0.0)
+        assert moves.decide(seen("a", "b", "c"), shards, KEEP_S).give is None
+    assert UNEVEN == 2
+    given = {}
+    for name in "abc":
+        moves = ShardMoves(name)
+        moves.decide(seen("a", "b", "c"), shards[:4], 0.0)
+        given[name] = moves.decide(seen("a", "b", "c"), shards[:4], KEEP_S).give
+    assert given == {"a": None, "b": 2, "c": None}
 
 
 def test_a_shard_that_was_just_taken_is_kept() -> None:
-    (shard,) = [shard for shard in range(50) if first(shard, "a", "b") == "b"][:1]
+    mine = [owned(shard, "a") for shard in range(3)]
     moves = ShardMoves("a")
     for at in range(int(KEEP_S)):
-        assert moves.decide(seen("a", "b"), [owned(shard, "a")], float(at)).give is None
+        assert moves.decide(seen("a", "b"), mine, float(at)).give is None
 
 
 class World:
