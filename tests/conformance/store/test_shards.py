@@ -294,7 +294,7 @@ async def test_a_tenant_gets_lanes_in_shards_of_their_own(postgres: Backend) -> 
         assert await cluster.lanes_of("acme") == lanes
         assert await cluster.set_lanes("acme", 2)
         states = [one.state for one in await cluster.lanes_of("acme")]
-        assert states == ["open", "open", "closing", "closing"]
+        assert states == ["open", "opening", "closing", "closing"]
         assert await cluster.set_lanes("acme", 3)
         assert [one.shard for one in await cluster.lanes_of("acme")] == [one.shard for one in lanes]
         assert await cluster.set_lanes("default", 2)  # it had no row: it lives in shard 0
