@@ -146,7 +146,7 @@ class Front:
                 moved = await self._ask(tenant, lane, scope, body, receive, send)
                 if moved is ANSWERED:
                     return
-                if not isinstance(moved, int):
+                if not isinstance(moved, int) or not body.is_kept:
                     break
                 lane = moved
             if not body.is_kept or self._node.is_ending or self._node.now() >= ends_at:
@@ -193,8 +193,9 @@ class Front:
                 await self._answer_here(shard, scheduler, scope, body, send)
                 return ANSWERED
             answer = LaneAnswer(send)
+            await body.fits()  # read here, so that another lane can be asked with the same body
             await self._answer_here(shard, scheduler, scope, body.again(), answer)
-            return ANSWERED if answer.lane is None else answer.lane
+            return answer.lane if answer.is_refusal else ANSWERED
         url = self._node.url_of(shard)
         if url is None:
             return None

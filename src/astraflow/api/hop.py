@@ -211,7 +211,7 @@ class Hops:
             return ANSWERED
         try:
             if response.status_code == MOVED:
-                return right_lane(await response.aread())
+                return await self._take_refusal(response, is_owner)
             if response.headers.get("content-type") == GRANT_TYPE.decode():
                 return await self._take_grant(response, is_owner, granted)
             await _while_owner(_forward(response, receive, send), is_owner)
@@ -222,6 +222,15 @@ class Hops:
         finally:
             await response.aclose()
         return ANSWERED
+
+    async def _take_refusal(
+        self, response: httpx.Response, is_owner: Callable[[], bool]
+    ) -> Outcome:
+        """The lane that the refusal names, if the whole of it comes. Nothing was done, whether it does or not."""
+        try:
+            return right_lane(await _while_owner(response.aread(), is_owner))
+        except (httpx.HTTPError, OwnerChanged):
+            return None
 
     async def _take_grant(
         self,

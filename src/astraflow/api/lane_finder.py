@@ -143,8 +143,10 @@ class LaneAnswer:
         self._send = send
         self._start: Message | None = None
         self._body = bytearray()
+        self.is_refusal = False
+        """Whether it was not the right one: then nothing was sent, and nothing done."""
         self.lane: int | None = None
-        """The right lane, if it was not this one: then nothing was sent, and nothing done."""
+        """The right lane, if the refusal names it."""
 
     async def __call__(self, message: Message) -> None:
         if self._start is None and message.get("status") != 421:
@@ -152,6 +154,7 @@ class LaneAnswer:
             return
         if self._start is None:
             self._start = message
+            self.is_refusal = True
             return
         self._body += message.get("body", b"")[:MAX_REFUSAL_BYTES]
         if not message.get("more_body", False):

@@ -96,8 +96,10 @@ class LaneRules:
         found = await cluster.find_key(tenant, key, cutoff)
         if found is not None:
             self._judge(found, wanted)
-            if await is_known():
-                return  # whatever has changed since: it is answered with the run of then
+        if await is_known():
+            # Whatever has changed since: it is answered with the run of then. Nothing is found of a run that the home
+            # accepted when it had one lane, until that is committed: a key reserved now would hide it from who sent it.
+            return
         right = await right_lane()
         if right != wanted.lane:
             if found is not None:  # reserved here for a run that was never accepted

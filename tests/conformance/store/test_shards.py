@@ -341,6 +341,43 @@ async def _check_key(cluster: StoredCluster) -> None:
     assert await cluster.reserve_key("globex", "k0", ReservedKey(0, ""), 20, 11)
 
 
+async def test_a_key_of_a_run_from_before_the_lanes_is_found(postgres: Backend) -> None:
+    async with _desks(postgres) as desks:
+        acme, store = desks["acme"], desks["default"].store
+        assert isinstance(store, PostgresStore)
+        cluster = StoredCluster(store.database.site)
+        made = msgspec.structs.replace(_run("acme"), fingerprint="f")
+        key, at = made.idempotency_key or "", made.created_at
+        assert await cluster.find_key("acme", key, at) is None
+        await acme.write(plans=[PLAN], runs=[made])
+        assert await cluster.find_key("acme", key, at) == ReservedKey(0, "f")
+        assert await cluster.find_key("acme", key, at + 1) is None, "it is too old to count"
+        assert await cluster.find_key("globex", key, at) is None
+        # Whoever reserves a key has looked for it first: the run does not keep it from being reserved.
+        other = ReservedKey(1, "g")
+        assert await cluster.reserve_key("acme", key, other, at, at) == other
+        assert await cluster.find_key("acme", key, at) == other, "what is reserved counts first"
+
+
+async def test_lanes_take_runs_when_they_are_opened(postgres: Backend) -> None:
+    async with postgres.opened() as store:
+        assert isinstance(store, PostgresStore)
+        cluster = StoredCluster(store.database.site)
+        for tenant in ("acme", "globex"):
+            await cluster.assign_lane(tenant)
+            assert await cluster.set_lanes(tenant, 3)
+        assert [one.state for one in await cluster.lanes_of("acme")] == ["open", *["opening"] * 2]
+        changes = await cluster.changes()
+        await cluster.open_lanes("acme")
+        assert await cluster.changes() != changes
+        assert [one.state for one in await cluster.lanes_of("acme")] == ["open"] * 3
+        assert [one.state for one in await cluster.lanes_of("globex")][1:] == ["opening"] * 2
+        await cluster.set_lanes("acme", 2)
+        await cluster.open_lanes("acme")
+        states = [one.state for one in await cluster.lanes_of("acme")]
+        assert states == ["open", "open", "closing"], "one that closes stays so"
+
+
 async def test_what_a_lane_wants_is_asked_once_and_refused_once(postgres: Backend) -> None:
     async with postgres.opened() as store:
         assert isinstance(store, PostgresStore)
