@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
@@ -62,39 +61,40 @@ def scope(method: str, path: str, query: str = "", **headers: str) -> Scope:
     return cast("Scope", made)
 
 
-def find(found: LaneFinder, *asked: str, **headers: str) -> int:
-    return asyncio.run(found.find("acme", scope(*asked, **headers)))
+async def find(found: LaneFinder, *asked: str, **headers: str) -> int:
+    return await found.find("acme", scope(*asked, **headers))
 
 
-def test_a_burst_of_runs_is_divided_although_little_was_told() -> None:
+async def test_a_burst_of_runs_is_divided_although_little_was_told() -> None:
     node = Node()
     node.loads = {0: 1, 1: 0}
     found = finder(node)
-    sent = Counter(find(found, "POST", "/api/v1/runs") for _ in range(40))
+    sent = Counter([await find(found, "POST", "/api/v1/runs") for _ in range(40)])
     assert abs(sent[0] - sent[1]) <= 2, sent  # one was told of, and one is drawn
 
 
-def test_what_was_told_anew_counts_for_what_was_sent() -> None:
+async def test_what_was_told_anew_counts_for_what_was_sent() -> None:
     node = Node()
     found = finder(node)
     for _ in range(10):
-        find(found, "POST", "/api/v1/runs")
+        await find(found, "POST", "/api/v1/runs")
     node.loads = {0: 100, 1: 3}
-    assert {find(found, "POST", "/api/v1/runs/") for _ in range(20)} == {1}
+    assert {await find(found, "POST", "/api/v1/runs/") for _ in range(20)} == {1}
 
 
-def test_a_key_always_goes_one_way_whatever_waits() -> None:
+async def test_a_key_always_goes_one_way_whatever_waits() -> None:
     node = Node()
     found = finder(node)
     for number in range(20):
         node.loads = {number % 2: 1000}
         asked = [
-            find(found, "POST", "/api/v1/runs", idempotency_key=f"k{number}") for _ in range(3)
+            await find(found, "POST", "/api/v1/runs", idempotency_key=f"k{number}")
+            for _ in range(3)
         ]
         assert len(set(asked)) == 1
 
 
-def test_what_is_about_a_run_or_a_resource_goes_to_its_lane_and_all_else_home() -> None:
+async def test_what_is_about_a_run_or_a_resource_goes_to_its_lane_and_all_else_home() -> None:
     found = finder(Node())
     for path in (
         "/api/v1/runs/r1",
@@ -103,8 +103,8 @@ def test_what_is_about_a_run_or_a_resource_goes_to_its_lane_and_all_else_home() 
         "/api/v1/resources/x",
         "/api/v1/artifacts/x",
     ):
-        assert find(found, "POST", path) == 1, path
-    assert find(found, "GET", "/api/v1/events", "runId=r1") == 1
+        assert await find(found, "POST", path) == 1, path
+    assert await find(found, "GET", "/api/v1/events", "runId=r1") == 1
     for path in (
         "/api/v1/runs/gone",
         "/api/v1/runs/cancel",
@@ -112,18 +112,18 @@ def test_what_is_about_a_run_or_a_resource_goes_to_its_lane_and_all_else_home() 
         "/api/v1/uploads/%",
         "/",
     ):
-        assert find(found, "POST", path) == 0, path
-    assert find(found, "GET", f"/api/v1/runs/{'x' * 300}") == 0
+        assert await find(found, "POST", path) == 0, path
+    assert await find(found, "GET", f"/api/v1/runs/{'x' * 300}") == 0
 
 
-def test_the_lane_of_a_run_is_asked_for_once() -> None:
+async def test_the_lane_of_a_run_is_asked_for_once() -> None:
     cluster = Cluster()
     found = finder(Node(), cluster)
     for _ in range(5):
-        find(found, "GET", "/api/v1/runs/r1")
+        await find(found, "GET", "/api/v1/runs/r1")
     assert cluster.asked == 1
     for _ in range(2):
-        find(found, "GET", "/api/v1/runs/gone")
+        await find(found, "GET", "/api/v1/runs/gone")
     assert cluster.asked == 3, "what is not there may come"
 
 
