@@ -252,6 +252,30 @@ def test_a_lane_that_closes_ends_its_own_runs_and_gets_no_new_ones(
 
 
 @pytest.mark.timeout(300)
+def test_a_large_result_of_a_further_lane_is_stored_and_read(site: Site) -> None:
+    """It is uploaded to the lane by whichever node is reached, and larger than what a node keeps to send it again."""
+    site.start()
+    _submit(site.at(0), workflow(node("core.noop")), _key_of(1, "first"))
+    write = {"code": "def main(): return {'text': 'lane ' * 600_000}"}
+    read = {"code": "def main(text): return [len(text), len(set(text.split()))]"}
+    make, measure = (
+        node("core.python", "make", parameters=write),
+        node("core.python", "measure", parameters=read),
+    )
+    edge = {
+        "source": {"node": make["id"], "port": "result"},
+        "target": {"node": measure["id"], "port": "inputs"},
+    }
+    for number in (0, 1):
+        key = _key_of(1, f"large-{number}")
+        made = _submit(site.at(number), workflow(make, measure, edges=[edge]), key)
+        run = site.at(number).finished(made)
+        assert run["status"] == "succeeded", run
+        assert site.lane_of_runs()[made] == 1
+        assert run["nodes"][1]["result"]["result"] == [3_000_000, 1]
+
+
+@pytest.mark.timeout(300)
 def test_lanes_are_refused_where_they_cannot_be(site: Site) -> None:
     site.start()
     http = site.at(1).http

@@ -138,7 +138,7 @@ class Front:
             await self._answer_hop(tenant, hop, scope, body, send)
             return
         lane = await self._lanes.find(tenant, scope)
-        if lane != HOME_LANE and not await body.fits():
+        if lane != HOME_LANE and self._lanes.is_guess(scope) and not await body.fits():
             lane = HOME_LANE  # it could not be sent again, should the lane not be the right one
         ends_at = self._node.now() + OWNER_WAIT_S
         for trial in count():

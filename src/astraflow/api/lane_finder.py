@@ -68,14 +68,18 @@ class LaneFinder:
         self._known: OrderedDict[str, int] = OrderedDict()
         self._sent: dict[str, _Sent] = {}
 
+    def is_guess(self, scope: Scope) -> bool:
+        """Whether the lane that is found may be the wrong one. What is stored has its lane for life."""
+        return bool(scope["method"] == "POST" and scope["path"].rstrip("/") == _RUNS)
+
     async def find(self, tenant: str, scope: Scope) -> int:
         """Raises: StoreError."""
         lanes = self._node.lanes_of(tenant)
         if len(lanes) == 1:
             return HOME_LANE
-        path = scope["path"].rstrip("/")
-        if path == _RUNS and scope["method"] == "POST":
+        if self.is_guess(scope):
             return self._of_new(tenant, scope)
+        path = scope["path"].rstrip("/")
         run_id = _run_of(path) or query_value(scope, "runId")
         if run_id:
             return await self._of_run(tenant, run_id)
