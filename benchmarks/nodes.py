@@ -47,7 +47,7 @@ SLOTS: Final = 32
 MAX_TENANTS: Final = 16
 """One of them is where it is wanted, with all likelihood: the shard of each is a throw of a coin."""
 LOOK_S: Final = 0.1
-PLACED_S: Final = 60.0
+PLACED_S: Final = 120.0
 SPEEDUP: Final = 1.5
 DEARER: Final = 1.15
 PLACES: Final = """

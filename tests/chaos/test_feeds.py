@@ -282,7 +282,10 @@ def _with_two_lanes(nodes: Nodes, tenant: str) -> None:
 
     def placed() -> bool:
         shown = [nodes.at(one).get(f"tenants/{tenant}/lanes")["lanes"] for one in (0, 1)]
-        return all(len(one) == 2 and all(lane["node"] for lane in one) for one in shown)
+        return all(
+            len(one) == 2 and all(lane["node"] and lane["state"] == "open" for lane in one)
+            for one in shown
+        )
 
     until(placed, "owners of both lanes")
 
@@ -356,9 +359,16 @@ def test_orders_about_many_runs_are_carried_out_in_all_lanes(nodes: Nodes) -> No
     tenant = "umbrella"
     _with_two_lanes(nodes, tenant)
     rest = nodes.at(1, tenant)
-    runs = {_submit(rest, f"key-{number}") for number in range(12)}
     query = f"SELECT json_agg(DISTINCT lane) FROM astraflow.runs WHERE tenant = '{tenant}'"
-    assert json.loads(ask(nodes.system.database_url or "", query)) == [0, 1]
+    runs: set[str] = set()
+
+    def is_spread() -> bool:
+        """Nodes send runs to a new lane from their next look on."""
+        runs.add(_submit(rest, f"key-{len(runs)}"))
+        found: list[int] = json.loads(ask(nodes.system.database_url or "", query))
+        return found == [0, 1]
+
+    until(is_spread, "runs in both lanes")
     for number in (0, 1):
         listed = nodes.at(number, tenant).get("runs", limit=50)["items"]
         assert {one["runId"] for one in listed} == runs

@@ -47,7 +47,7 @@ SqliteDatabase.commit = refuse  # type: ignore[method-assign]
 fail_at(
     reports, "on_resource_event", "engine-", lambda view, tenant, worker, event: [event.resource_id]
 )
-fail_at(fleet_rows, "resource_row", "rows-", lambda record: [record.resource_id])
+fail_at(fleet_rows, "resource_row", "rows-", lambda record, lane: [record.resource_id])
 fail_at(open_sessions, "Delivered", "gateway-", lambda *said: _named(said[-1]))
 fail_at(sessions, "reconcile_packages", "label-", lambda view, worker: worker.offer.labels)
 

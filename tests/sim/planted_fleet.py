@@ -227,8 +227,8 @@ def copyforgotten() -> AbstractContextManager[Any]:
     """The row of a resource does not say where its copy is."""
     row = fleet_rows.resource_row
 
-    def broken(record: Any) -> Any:
-        return msgspec.structs.replace(row(record), blob=None)
+    def broken(record: Any, lane: int) -> Any:
+        return msgspec.structs.replace(row(record, lane), blob=None)
 
     return patch.object(fleet_rows, "resource_row", broken)
 
