@@ -355,7 +355,7 @@ class ClusterNode:
             )
             self._note_several()
             self._end_outgrown(before)
-            self._move(nodes, shards, now)
+            self._move(nodes, [self._with_tenants(one) for one in shards], now)
         tokens = self.seen.changes.get(TOKENS_CHANGE)
         if tokens != self._read_tokens:
             for scheduler in {self.home, *self.schedulers()} if not self._has_left else ():
@@ -416,6 +416,10 @@ class ClusterNode:
             self._shards[moves.give].turns.give()
         if self.problem() is None:
             self.ready.set()
+
+    def _with_tenants(self, seen: ShardSeen) -> ShardSeen:
+        several = self.several.get(seen.shard)
+        return seen if not several else msgspec.structs.replace(seen, tenants=frozenset(several))
 
     def _add(self, number: int) -> _Shard:
         turns = ShardTurns()

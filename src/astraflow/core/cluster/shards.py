@@ -2,21 +2,25 @@
 
 Rule 1: the store decides who owns a shard. Only who tries is decided here, so that two nodes that see different things
         cost a try and nothing else.
-Rule 2: a free shard is for the node with the fewest shards; a hash decides between equals. All nodes that see the same
-        decide the same, and nothing that is even moves: the lanes of a tenant are on as many nodes as there are.
+Rule 2: a free shard is for the node with the fewest lanes of the same tenants, then for the one with the fewest shards;
+        a hash decides between equals. All nodes that see the same decide the same: the lanes of a tenant are on as many
+        nodes as there are.
 Rule 3: its node claims a free shard at once, and any other after `ORPHAN_S`: a node that lives but cannot serve leaves
         no shard without an owner. Who owned it last does not count while others live: it has ended, or has given the
         shard back.
-Rule 4: the node with the most shards gives one back while another that has lived for `STEADY_S` has fewer by `UNEVEN`:
-        one in `GIVE_EVERY_S`, and none that it has owned for less than `KEEP_S`. A node that comes and goes moves a
-        shard once a minute.
+Rule 4: a shard is given back if the node that would take it has lived for `STEADY_S`, and then fewer lanes of one
+        tenant are on one node; or as many are, and that node has fewer shards by `UNEVEN`. Each move makes it better,
+        so moves come to an end. All nodes that see the same choose the same shard, the one that is worth most. Its
+        owner gives one in `GIVE_EVERY_S`, and none that it has owned for less than `KEEP_S`: a node that comes and goes
+        moves a shard once a minute.
 Rule 5: a node that leaves claims nothing. It gives its shards back as it ends.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable
 from typing import Final
 
 import msgspec
@@ -31,6 +35,7 @@ KEEP_S: Final = 60.0
 GIVE_EVERY_S: Final = 1.0
 UNEVEN: Final = 2
 """With a smaller difference the two would change places."""
+NOT_WORTH: Final = (0, 0)
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -65,6 +70,8 @@ class ShardSeen(msgspec.Struct, frozen=True):
     """The node that claimed it last; empty if none has."""
     is_free: bool
     """Whether the store would let another claim it."""
+    tenants: frozenset[str] = frozenset()
+    """Those with several lanes that have one in it."""
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -88,21 +95,53 @@ class Shares:
         self.counts = {node.node_id: 0 for node in staying(nodes)}
         self.takers: dict[int, str] = {}
         """The nodes that free shards are for."""
+        self._lanes: dict[str, Counter[str]] = {name: Counter() for name in self.counts}
         ordered = sorted(shards, key=lambda one: one.shard)
         for one in ordered:
             if not one.is_free and one.owner in self.counts:
-                self.counts[one.owner] += 1
+                self._add(one, one.owner)
         for one in ordered:
-            taker = self._taker_of(one) if one.is_free else None
+            taker = self.taker_of(one) if one.is_free else None
             if taker is not None:
                 self.takers[one.shard] = taker
-                self.counts[taker] += 1
+                self._add(one, taker)
 
-    def _taker_of(self, seen: ShardSeen) -> str | None:
+    def _add(self, seen: ShardSeen, node_id: str) -> None:
+        self.counts[node_id] += 1
+        self._lanes[node_id].update(seen.tenants)
+
+    def taker_of(self, seen: ShardSeen) -> str | None:
+        """The node that a shard is for, or would be for if it were free."""
         able = [name for name in self.counts if name != seen.owner] or list(self.counts)
         return min(
-            able, key=lambda name: (self.counts[name], _weight(seen.shard, name)), default=None
-        )
+            able,
+            key=lambda name: (
+                self._beside(seen, name), self.counts[name], _weight(seen.shard, name)
+            ),
+            default=None,
+        )  # fmt: skip
+
+    def _beside(self, seen: ShardSeen, node_id: str) -> int:
+        """How many lanes of the tenants of a shard a node has, without this shard."""
+        lanes = self._lanes[node_id]
+        own = len(seen.tenants) if node_id == seen.owner and not seen.is_free else 0
+        return sum(lanes[tenant] for tenant in seen.tenants) - own
+
+    def best_move(self, shards: Iterable[ShardSeen], steady: Container[str]) -> ShardSeen | None:
+        """The shard that is worth most to be given back, if one is worth it (rule 4)."""
+        owned = [seen for seen in shards if not seen.is_free]
+        worth = [(self._worth(seen, steady), -at) for at, seen in enumerate(owned)]
+        best, at = max(worth, default=(NOT_WORTH, 0))
+        return owned[-at] if best > NOT_WORTH else None
+
+    def _worth(self, seen: ShardSeen, steady: Container[str]) -> tuple[int, int]:
+        """How many lanes are put apart if a shard moves, and the difference of shards of the two nodes."""
+        taker = self.taker_of(seen) if seen.owner in self.counts else None
+        if taker is None or taker not in steady:
+            return NOT_WORTH
+        apart = self._beside(seen, seen.owner) - self._beside(seen, taker)
+        more = self.counts[seen.owner] - self.counts[taker]
+        return (apart, more) if apart > 0 or (apart == 0 and more >= UNEVEN) else NOT_WORTH
 
 
 def _weight(shard: int, node_id: str) -> bytes:
@@ -136,7 +175,7 @@ class ShardMoves:
             for shard, since in self._free_since.items()
             if shares.takers.get(shard) == self._node_id or now - since >= ORPHAN_S
         }
-        return Moves(frozenset(claim), self._to_give(nodes, shares.counts, now))
+        return Moves(frozenset(claim), self._to_give(nodes, shards, shares, now))
 
     def _note(self, shards: list[ShardSeen], now: float) -> None:
         free = {one.shard for one in shards if one.is_free}
@@ -145,17 +184,14 @@ class ShardMoves:
         self._owned_since = {shard: self._owned_since.get(shard, now) for shard in owned}
 
     def _to_give(
-        self, nodes: Iterable[NodeSeen], counts: Mapping[str, int], now: float
+        self, nodes: list[NodeSeen], shards: list[ShardSeen], shares: Shares, now: float
     ) -> int | None:
         if self._gave_at is not None and now - self._gave_at < GIVE_EVERY_S:
             return None
-        steady = [node.node_id for node in staying(nodes) if node.up_s >= STEADY_S]
-        fewest = min((counts[name] for name in steady), default=None)
-        fullest = max(counts, key=lambda name: (counts[name], name), default=None)
-        if fewest is None or fullest != self._node_id or counts[fullest] - fewest < UNEVEN:
+        steady = {node.node_id for node in staying(nodes) if node.up_s >= STEADY_S}
+        best = shares.best_move(shards, steady)
+        since = self._owned_since.get(best.shard) if best is not None else None
+        if best is None or since is None or now - since < KEEP_S:
             return None
-        for shard, since in sorted(self._owned_since.items()):
-            if now - since >= KEEP_S:
-                self._gave_at = now
-                return shard
-        return None
+        self._gave_at = now
+        return best.shard

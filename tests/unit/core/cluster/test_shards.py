@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from random import Random
 
@@ -32,8 +33,8 @@ def free(shard: int, owner: str = "") -> ShardSeen:
     return ShardSeen(shard, owner, True)
 
 
-def owned(shard: int, owner: str) -> ShardSeen:
-    return ShardSeen(shard, owner, False)
+def owned(shard: int, owner: str, *tenants: str) -> ShardSeen:
+    return ShardSeen(shard, owner, False, frozenset(tenants))
 
 
 def first(shard: int, *names: str) -> str:
@@ -121,7 +122,7 @@ def test_an_owner_gives_back_one_shard_at_a_time_to_a_node_that_stays() -> None:
     assert moves.decide(nodes, left, KEEP_S + 3 * GIVE_EVERY_S).give is None, "it is even"
 
 
-def test_only_the_fullest_gives_and_not_for_one_shard_less() -> None:
+def test_one_of_the_fullest_gives_and_not_for_one_shard_less() -> None:
     shards = [owned(0, "a"), owned(1, "a"), owned(2, "b"), owned(3, "b"), owned(4, "c")]
     for name in "abc":
         moves = ShardMoves(name)
@@ -133,7 +134,41 @@ def test_only_the_fullest_gives_and_not_for_one_shard_less() -> None:
         moves = ShardMoves(name)
         moves.decide(seen("a", "b", "c"), shards[:4], 0.0)
         given[name] = moves.decide(seen("a", "b", "c"), shards[:4], KEEP_S).give
-    assert given == {"a": None, "b": 2, "c": None}
+    assert given == {"a": 0, "b": None, "c": None}
+
+
+def test_a_lane_goes_to_a_node_without_one_of_its_tenant_even_if_that_has_more_shards() -> None:
+    shards = [owned(0, "a", "acme"), owned(1, "b"), owned(2, "b"), owned(3, "b")]
+    lane = ShardSeen(4, "", True, frozenset({"acme"}))
+    assert Shares(seen("a", "b"), [*shards, lane]).takers == {4: "b"}
+
+
+def given_by(name: str, nodes: list[NodeSeen], shards: list[ShardSeen]) -> int | None:
+    moves = ShardMoves(name)
+    moves.decide(nodes, shards, 0.0)
+    return moves.decide(nodes, shards, KEEP_S).give
+
+
+def test_lanes_of_one_tenant_are_moved_apart_although_shards_are_even() -> None:
+    shards = [owned(0, "a"), owned(1, "a"), owned(2, "b", "acme"), owned(3, "b", "acme")]
+    assert given_by("b", seen("a", "b"), shards) == 2
+    assert given_by("a", seen("a", "b"), shards) is None
+    apart = [owned(0, "a"), owned(1, "a"), owned(2, "a", "acme"), owned(3, "b", "acme")]
+    assert given_by("a", seen("a", "b"), apart) == 0, "now b has fewer"
+    even = [owned(0, "b"), *apart[1:]]
+    assert [given_by(name, seen("a", "b"), even) for name in "ab"] == [None, None]
+
+
+def test_lanes_are_not_put_together_to_have_as_many_shards() -> None:
+    shards = [owned(0, "a", "acme"), owned(1, "a", "globex"), owned(2, "a", "initech")]
+    lanes = [owned(3, "b", "acme", "globex", "initech")]
+    assert given_by("a", seen("a", "b"), [*shards, *lanes]) is None
+
+
+def test_nothing_is_given_to_a_node_that_has_just_come() -> None:
+    shards = [owned(2, "b", "acme"), owned(3, "b", "acme")]
+    young = [*seen("b"), *seen("a", up_s=STEADY_S - 1)]
+    assert given_by("b", young, shards) is None
 
 
 def test_a_shard_that_was_just_taken_is_kept() -> None:
@@ -148,6 +183,10 @@ class World:
 
     def __init__(self, rng: Random, names: list[str], shards: int) -> None:
         self.rng = rng
+        self.tenants = {
+            shard: frozenset(rng.sample(("acme", "globex"), rng.choice((0, 0, 1, 1, 2))))
+            for shard in range(shards)
+        }
         self.now = 0.0
         self.alive = {name: ShardMoves(name) for name in names}
         self.started = dict.fromkeys(names, -100.0)
@@ -167,7 +206,7 @@ class World:
                 for one, at in self.seen_at.items()
             ]
             shards = [
-                ShardSeen(shard, owner, shard in self.free_since)
+                ShardSeen(shard, owner, shard in self.free_since, self.tenants[shard])
                 for shard, owner in self.owner.items()
             ]
             moves = self.alive[name].decide(nodes, shards, self.now)
@@ -191,6 +230,23 @@ class World:
         self.seen_at[name] = self.now
 
 
+def lanes_together(owners: dict[int, str], tenants: dict[int, frozenset[str]]) -> int:
+    """How many pairs of lanes of one tenant are on one node."""
+    lanes = Counter((tenant, owner) for one, owner in owners.items() for tenant in tenants[one])
+    return sum(count * (count - 1) // 2 for count in lanes.values())
+
+
+def assert_divided(world: World) -> None:
+    """No single move makes it better."""
+    counts = Counter(world.owner.values())
+    together = lanes_together(world.owner, world.tenants)
+    for shard, owner in world.owner.items():
+        for node in world.alive:
+            moved = lanes_together(world.owner | {shard: node}, world.tenants)
+            assert moved >= together
+            assert moved > together or counts[owner] - counts[node] < UNEVEN
+
+
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 4), shards=st.integers(1, 16))
 def test_every_shard_has_an_owner_soon_and_none_moves_without_a_reason(
@@ -211,6 +267,7 @@ def test_every_shard_has_an_owner_soon_and_none_moves_without_a_reason(
     for _ in range(int(300 / LOOK_S)):
         world.step()
     settled = len(world.moved)
+    assert_divided(world)
     for _ in range(int(120 / LOOK_S)):
         world.step()
     assert len(world.moved) == settled, "a shard moved although nothing had failed"
