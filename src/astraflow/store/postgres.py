@@ -19,10 +19,12 @@ from astraflow.core.errors import StoreError
 from astraflow.store.content import check_changes, check_values, refused
 from astraflow.store.postgres_commit import CommitStatements
 from astraflow.store.postgres_connection import (
+    SHARD_SETTINGS,
     connect,
     disconnect,
     make_pool,
     migrate,
+    own_transaction,
     read_errors,
     write_errors,
 )
@@ -173,7 +175,7 @@ class PostgresShard:
         check_values(owner)
         async with self._lock:
             if self.connection is None or self.connection.is_closed():
-                self.connection = await connect(self._url)
+                self.connection = await connect(self._url, SHARD_SETTINGS)
             async with write_errors(self.connection):
                 row = await self._row("claim", owner=owner, ttl_s=self._ttl_s, gone_s=GONE_S)
             if row is None:
@@ -209,7 +211,7 @@ class PostgresShard:
         if not self._is_open:
             raise _closed()
         if self.connection is None or self.connection.is_closed():
-            connection = await connect(self._url)
+            connection = await connect(self._url, SHARD_SETTINGS)
             take = self._statements["take_writer"]
             arguments = take.arguments({"shard": self._shard, "epoch": claim.epoch})
             async with read_errors(), AsyncExitStack() as undo:
@@ -262,7 +264,7 @@ class PostgresShard:
     ) -> Answer:
         async with self._lock:
             connection = await self._get_connection(claim)
-            async with write_errors(connection), connection.transaction():
+            async with write_errors(connection), own_transaction(connection):
                 if await self._row("fence", epoch=claim.epoch) is None:
                     raise _fenced(claim)
                 return await script(PostgresTransaction(connection, self._statements))

@@ -24,6 +24,9 @@ STATEMENT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 12.0
 """The client gives up a little later: then the outcome is unknown."""
 CLOSE_TIMEOUT_S = 3.0
+IDLE_TRANSACTION_TIMEOUT_S = 5.0
+"""The server ends a session that has stopped in a transaction, as a frozen process does. It holds the row of its shard
+locked, which must not keep others from claiming it: well below the time to live of a claim."""
 MIGRATION_TIMEOUT_S = 600.0
 """A migration may rewrite every row."""
 READERS = 4
@@ -42,6 +45,10 @@ WRITE_SETTINGS = {
     # What writes goes by keys: one plan is good for all values. What reads is planned for those it is asked for,
     # because the best index for a status depends on how many runs have it.
     "plan_cache_mode": "force_generic_plan",
+}
+SHARD_SETTINGS = {
+    **WRITE_SETTINGS,
+    "idle_in_transaction_session_timeout": str(int(IDLE_TRANSACTION_TIMEOUT_S * 1000)),
 }
 
 _CODES: tuple[tuple[type[Exception], errors.Code], ...] = (
@@ -154,6 +161,26 @@ async def write_errors(connection: Connection) -> AsyncIterator[None]:
         raise OutcomeUnknown(errors.STORE_UNAVAILABLE, f"postgresql: {_words(error)}") from error
     except asyncpg.PostgresError as error:
         raise StoreError(_code(error), f"postgresql: {_words(error)}") from error
+
+
+@asynccontextmanager
+async def own_transaction(connection: Connection) -> AsyncIterator[None]:
+    """A transaction that is over when this is, whatever happens: if it is not known to be, the connection is closed.
+
+    Who is cancelled while BEGIN or ROLLBACK is under way leaves a transaction open. All that came later on the
+    connection would be part of it: answered as committed, and gone with the connection.
+    """
+    is_over = False
+    try:
+        async with connection.transaction():
+            yield
+        is_over = True
+    except Exception:
+        is_over = not connection.is_in_transaction()
+        raise
+    finally:
+        if not is_over:
+            connection.terminate()
 
 
 async def disconnect(connection: Connection, pool: Any) -> None:
