@@ -50,7 +50,7 @@ async def _passed_on(*headers: tuple[bytes, bytes]) -> list[bytes]:
                 url, 0, scope, KeptBody(receive), receive, send, lambda: True, granted
             )
         finally:
-            await hops.close()
+            hops.close()
     assert outcome is ANSWERED
     return heads[0].lower().split(b"\r\n")
 

@@ -1,7 +1,7 @@
 """Requests that any of three nodes takes, in worlds where owners change and what is between the nodes fails (I45).
 
-`Front`, `Hops` and `LaneFinder` are the product's. Imitated are the connections between them, by a transport of `httpx`
-in memory, what a node knows of the others, which may be old, and the application, which counts what it executes.
+`Front`, `Hops` and `LaneFinder` are the product's. Imitated are the connections between them, by exchanges in
+memory, what a node knows of the others, which may be old, and the application, which counts what it executes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, Final
 
-import httpx
 import msgspec
 import pytest
 
@@ -25,6 +24,7 @@ from astraflow.api.asgi import Message, Receive, Scope
 from astraflow.api.front import Front
 from astraflow.api.hop import Hops, KeptBody
 from astraflow.api.lane_finder import LaneFinder
+from astraflow.api.node_connections import CannotConnect, ExchangeFailed, NodeRequest
 from astraflow.api.responses import DROP, json_response, problem_response
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen
@@ -113,114 +113,140 @@ class Asked:
         return receive
 
 
-class Wire(httpx.AsyncBaseTransport):
-    """How a node reaches the others."""
+class Wire:
+    """How a node reaches the others (`NodeConnections`)."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    async def ask(self, url: str, request: NodeRequest) -> Exchange:
         world, rng = self._world, self._world.rng
         await asyncio.sleep(rng.choice((0.0, 0.001, 0.3)))
-        node = world.nodes[int(request.url.host.removeprefix("n"))]
-        asked = world.asked[int(request.headers["x-number"])]
+        node = world.nodes[int(url.removeprefix("http://n"))]
+        asked = world.asked[int(dict(request.headers)[NUMBER])]
         fault = rng.choice(BROKEN) if world.is_faulty and rng.random() < 0.3 else None
         if world.is_faulty and rng.random() < 0.15:
-            raise rng.choice((httpx.ConnectError, httpx.ConnectTimeout))("nobody is there")
+            raise CannotConnect("nobody is there")
         asked.reached += 1
-        exchange = Exchange(world, node, request)
-        if fault == "before the body":
-            exchange.cut()
-            raise httpx.WriteError("reset")
-        await exchange.send_body()
-        if fault == "after the body":
-            if rng.random() < 0.5:
-                exchange.cut()
-            raise httpx.ReadError("reset")
-        return await exchange.response(fault)
+        return Exchange(world, node, request, fault)
 
 
 class Exchange:
     """One request on its way to a node, and the response on its way back."""
 
-    def __init__(self, world: World, node: Node, request: httpx.Request) -> None:
+    def __init__(self, world: World, node: Node, request: NodeRequest, fault: str | None) -> None:
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.is_sent = False
+        self.is_whole = False
         self._world = world
         self._request = request
+        self._error: Exception | None = None
+        self._pieces: list[bytes] = []
+        self._changed = asyncio.Event()
         self._body: asyncio.Queue[Message] = asyncio.Queue()
         self._sent: asyncio.Queue[Message] = asyncio.Queue()
+        path = request.target
         scope = {
-            "type": "http", "method": request.method, "path": request.url.path,
-            "raw_path": request.url.raw_path, "query_string": b"", "client": ("10.0.0.2", 1),
-            "headers": [(name.lower(), value) for name, value in request.headers.raw],
+            "type": "http", "method": request.method, "path": path.decode(), "raw_path": path,
+            "query_string": b"", "client": ("10.0.0.2", 1), "headers": list(request.headers),
             "extensions": {DROP: lambda said: self._sent.put_nowait({"type": "cut"})},
         }  # fmt: skip
         world.serve(self._serve(node, scope))
+        world.serve(self._carry(fault))
 
     async def _serve(self, node: Node, scope: Scope) -> None:
         await node.front(scope, self._body.get, self._sent.put)
         self._sent.put_nowait({"type": "cut"})
 
-    def cut(self) -> None:
+    async def _carry(self, fault: str | None) -> None:
+        try:
+            if fault == "before the body":
+                raise ExchangeFailed("reset")
+            await self._send_body()
+            if fault == "after the body" and self._world.rng.random() < 0.5:
+                raise ExchangeFailed("reset")
+            if fault == "after the body":
+                self._fail(ExchangeFailed("reset"))  # the node does not see it
+                return
+            await self._take_response(fault)
+        except Exception as error:
+            self.abandon(error)
+
+    async def _send_body(self) -> None:
+        """As HTTP/1.1: what is not as long as it says is no request."""
+        request = self._request
+        left = None if request.length is None else request.length - len(request.body)
+        self._put(request.body, left is None or left > 0)
+        if request.rest is not None:
+            async for piece in request.rest:
+                left = None if left is None else left - len(piece)
+                if left is not None and left < 0:
+                    break
+                self._put(piece, left is None or left > 0)
+                await asyncio.sleep(0)
+        if left:
+            raise ExchangeFailed("not as long as it says")
+        if left is None:
+            self._put(b"", False)
+        self.is_sent = True
+
+    def _put(self, piece: bytes, has_more: bool) -> None:
+        self._body.put_nowait({"type": "http.request", "body": piece, "more_body": has_more})
+
+    async def _take_response(self, fault: str | None) -> None:
+        head = await self._sent.get()
+        if head["type"] == "cut":
+            raise ExchangeFailed("the node has closed the connection")
+        self.headers, self.status = head["headers"], head["status"]
+        self._changed.set()
+        if fault == "after the head":
+            raise ExchangeFailed("reset")
+        while not self.is_whole:
+            message = await self._sent.get()
+            if message["type"] == "cut":
+                raise ExchangeFailed("the response is not whole")
+            self._pieces.append(message.get("body", b""))
+            self.is_whole = self._error is None and not message.get("more_body", False)
+            self._changed.set()
+            if fault == "in the body" and not self.is_whole:
+                raise ExchangeFailed("reset")
+
+    async def head(self) -> None:
+        while not self.status:
+            await self._next()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while self._pieces or not self.is_whole:
+            if self._pieces:
+                yield self._pieces.pop(0)
+            else:
+                await self._next()
+
+    async def read(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces()])
+
+    async def _next(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _fail(self, error: Exception) -> None:
+        if self._error is None and not self.is_whole:
+            self._error = error
+            self._changed.set()
+
+    def abandon(self, error: Exception) -> None:
+        """The node sees that the connection is closed."""
+        self._fail(error)
         self._body.put_nowait({"type": "http.disconnect"})
 
-    async def send_body(self) -> None:
-        """As HTTP/1.1: what is not as long as it says is no request."""
-        length = self._request.headers.get("content-length")
-        sent = 0
-        try:
-            async for piece in self._request.stream:  # type: ignore[union-attr]
-                sent += len(piece)
-                if length is not None and sent > int(length):
-                    raise httpx.LocalProtocolError("too much data")
-                has_more = length is None or sent < int(length)
-                message = {"type": "http.request", "body": piece, "more_body": has_more}
-                self._body.put_nowait(message)
-                await asyncio.sleep(0)
-            if length is not None and sent < int(length):
-                raise httpx.LocalProtocolError("too little data")
-        except BaseException:
-            self.cut()
-            raise
-        if length is None:
-            self._body.put_nowait({"type": "http.request", "body": b"", "more_body": False})
-
-    async def response(self, fault: str | None) -> httpx.Response:
-        try:
-            head = await self._sent.get()
-        except asyncio.CancelledError:
-            self.cut()
-            raise
-        if head["type"] == "cut":
-            raise httpx.RemoteProtocolError("the node has closed the connection")
-        pieces = self._pieces(fault)
-        return httpx.Response(head["status"], headers=head["headers"], stream=Pieces(pieces))
-
-    async def _pieces(self, fault: str | None) -> AsyncIterator[bytes]:
-        try:
-            if fault == "after the head":
-                raise httpx.ReadError("reset")
-            while True:
-                message = await self._sent.get()
-                if message["type"] == "cut":
-                    raise httpx.RemoteProtocolError("the response is not whole")
-                yield message.get("body", b"")
-                if not message.get("more_body", False):
-                    return
-                if fault == "in the body":
-                    raise httpx.ReadError("reset")
-        finally:
-            self.cut()
-
-
-class Pieces(httpx.AsyncByteStream):
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        await self._pieces.aclose()  # type: ignore[attr-defined]
+    def close(self) -> None:
+        self.abandon(ExchangeFailed("closed"))
 
 
 class Node:
@@ -236,8 +262,8 @@ class Node:
         self.lanes = world.lanes
         self._looked = asyncio.Event()
         self.hops = Hops([b"s" * 32], TRUST)
-        self.fresh_client = self.hops._client
-        self.hops._client = httpx.AsyncClient(transport=Wire(world))
+        wire: Any = Wire(world)
+        self.hops._connections = wire
         node: Any = self
         cluster: Any = None
         finder: Any = Finder()
@@ -433,8 +459,7 @@ class World:
         await asyncio.gather(*asking)
         await asyncio.sleep(10)
         for node in self.nodes:
-            await node.hops.close()
-            await node.fresh_client.aclose()
+            node.hops.close()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -18,12 +18,17 @@ import asyncio
 import enum
 import hmac
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import httpx
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from astraflow.api.lane_finder import right_lane
+from astraflow.api.node_connections import (
+    CannotConnect,
+    Exchange,
+    ExchangeFailed,
+    NodeConnections,
+    NodeRequest,
+)
 from astraflow.api.responses import DROP, REQUEST_ID, problem_response
 from astraflow.api.stream_grants import GRANT_HEADER, GRANT_TYPE, is_stream
 from astraflow.core import errors
@@ -36,8 +41,8 @@ if TYPE_CHECKING:
 HOP: Final = b"x-astra-hop"
 """`lane;address;signature`: by which node it came is not of interest, only that it was one of ours."""
 KEPT_BYTES: Final = 1024**2
-CONNECT_TIMEOUT_S: Final = 2.0
-WRITE_TIMEOUT_S: Final = 30.0
+FIRST_BYTES: Final = 64 * 1024
+"""So much of a body is read before another node is asked: most requests are sent with one write."""
 MAX_HOPS: Final = 2_000
 """Requests that are passed on at once; most of them are event streams."""
 MOVED: Final = 421
@@ -132,9 +137,13 @@ class KeptBody:
             self.is_kept = len(self._kept) <= KEPT_BYTES
         return piece
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """All of it. Raises: ClientLeft."""
-        yield bytes(self._kept)
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was read."""
+        return self._is_whole
+
+    async def rest(self) -> AsyncIterator[bytes]:
+        """What was not read yet. Raises: ClientLeft."""
         while not self._is_whole:
             yield await self._read()
 
@@ -152,20 +161,10 @@ class Hops:
 
     def __init__(self, secrets: Sequence[bytes], trust: ssl.SSLContext) -> None:
         self._keys = derived_keys(secrets, b"astraflow hops")
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(
-                None, connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=CONNECT_TIMEOUT_S
-            ),
-            limits=httpx.Limits(max_connections=MAX_HOPS, max_keepalive_connections=64),
-            verify=trust,
-            trust_env=False,
-            follow_redirects=False,
-        )
-        # Its own are for what it would read itself: the answer must be one that the client accepts.
-        self._client.headers.clear()
+        self._connections = NodeConnections(trust, MAX_HOPS)
 
-    async def close(self) -> None:
-        await self._client.aclose()
+    def close(self) -> None:
+        self._connections.close()
 
     def came_from(self, scope: Scope) -> CameFrom | None:
         """What another node says of the request; None, if it came from nowhere else."""
@@ -193,64 +192,62 @@ class Hops:
         """Have a request answered by the node at `url`; None if it does not own the shard any more, and nothing was
         done or sent. `is_owner`: whether it still is known as the owner. `granted`: serves a stream for which the
         answer is a grant."""
-        request = self._client.build_request(
-            scope["method"], self._target(url, scope), headers=self._headers(scope, lane),
-            content=body.pieces(),
-        )  # fmt: skip
         try:
-            sending = self._client.send(request, stream=True)
-            response: httpx.Response = await _while_owner(sending, is_owner)
+            exchange = await self._begin(url, lane, scope, body)
         except ClientLeft:
             return ANSWERED
-        except (httpx.ConnectError, httpx.ConnectTimeout):
+        except CannotConnect:
             return None  # nobody was reached: nothing was done
-        except (httpx.HTTPError, OwnerChanged) as error:
-            if isinstance(error, OwnerChanged) and scope["method"] in _READS:
-                return None
-            await self._fail(scope, receive, send, error)
-            return ANSWERED
+        watch = _OwnerWatch(exchange, is_owner)
         try:
-            if response.status_code == MOVED:
-                return await self._take_refusal(response, is_owner)
-            if response.headers.get("content-type") == GRANT_TYPE.decode():
-                return await self._take_grant(response, is_owner, granted)
-            await _while_owner(_forward(response, receive, send), is_owner)
-        except (httpx.HTTPError, OwnerChanged):
-            drop = (scope.get("extensions") or {}).get(DROP)
-            if drop is not None:
-                drop(b"")  # the client sees that the response is not whole
+            await exchange.head()
+            if exchange.status == MOVED:
+                return await self._take_refusal(exchange)
+            if (b"content-type", GRANT_TYPE) in exchange.headers:
+                return await self._take_grant(exchange, granted)
+            await _forward(exchange, receive, send)
+        except ClientLeft:
+            pass
+        except (ExchangeFailed, OwnerChanged) as error:
+            if exchange.status:
+                drop = (scope.get("extensions") or {}).get(DROP)
+                if drop is not None:
+                    drop(b"")  # the client sees that the response is not whole
+            elif isinstance(error, OwnerChanged) and scope["method"] in _READS:
+                return None
+            else:
+                await self._fail(scope, receive, send, error)
         finally:
-            await response.aclose()
+            watch.stop()
+            exchange.close()
         return ANSWERED
 
-    async def _take_refusal(
-        self, response: httpx.Response, is_owner: Callable[[], bool]
-    ) -> Outcome:
+    async def _begin(self, url: str, lane: int, scope: Scope, body: KeptBody) -> Exchange:
+        """Raises: ClientLeft, CannotConnect."""
+        start = await body.start(FIRST_BYTES)
+        headers = self._headers(scope, lane)
+        rest = None if body.is_whole else body.rest()
+        request = NodeRequest(scope["method"], _target(scope), headers, start, rest)
+        return await self._connections.ask(url, request)
+
+    async def _take_refusal(self, exchange: Exchange) -> Outcome:
         """The lane that the refusal names, if the whole of it comes. Nothing was done, whether it does or not."""
         try:
-            return right_lane(await _while_owner(response.aread(), is_owner))
-        except (httpx.HTTPError, OwnerChanged):
+            return right_lane(await exchange.read())
+        except (ExchangeFailed, OwnerChanged):
             return None
 
     async def _take_grant(
-        self,
-        response: httpx.Response,
-        is_owner: Callable[[], bool],
-        granted: Callable[[bytes], Awaitable[None]],
+        self, exchange: Exchange, granted: Callable[[bytes], Awaitable[None]]
     ) -> Outcome:
         """Nothing was sent to the client yet: without the whole grant the next owner is asked."""
         try:
-            grant = await _while_owner(response.aread(), is_owner)
-        except (httpx.HTTPError, OwnerChanged):
+            grant = await exchange.read()
+        except (ExchangeFailed, OwnerChanged):
             return None
-        await response.aclose()  # the stream needs it no more
+        exchange.close()  # the stream needs it no more
         await granted(grant)
         return ANSWERED
-
-    def _target(self, url: str, scope: Scope) -> httpx.URL:
-        raw_path = scope.get("raw_path") or scope["path"].encode()
-        query = scope["query_string"]
-        return httpx.URL(url).copy_with(raw_path=raw_path + (b"?" + query if query else b""))
 
     def _headers(self, scope: Scope, lane: int) -> list[tuple[bytes, bytes]]:
         kept = [
@@ -275,46 +272,53 @@ class Hops:
         await problem_response(refused)(scope, receive, send)
 
 
-async def _while_owner(work: Coroutine[Any, Any, Any], is_owner: Callable[[], bool]) -> Any:
-    """What the work returns. Raises: OwnerChanged, once the node is not known as the owner any more."""
-    task = asyncio.create_task(work)
+class _OwnerWatch:
+    """Ends an exchange once its node is not known as the owner any more."""
+
+    def __init__(self, exchange: Exchange, is_owner: Callable[[], bool]) -> None:
+        self._exchange = exchange
+        self._is_owner = is_owner
+        self._loop = asyncio.get_running_loop()
+        self._look()
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(WATCH_EVERY_S, self._check)
+
+    def _check(self) -> None:
+        if self._is_owner():
+            self._look()
+        else:
+            self._exchange.abandon(OwnerChanged())
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+
+def _target(scope: Scope) -> bytes:
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope["query_string"]
+    return path + b"?" + query if query else path
+
+
+async def _forward(exchange: Exchange, receive: Receive, send: Send) -> None:
+    """Send the response on as it comes, until its end or until the client leaves. Raises: ClientLeft."""
+    headers = [pair for pair in exchange.headers if pair[0] not in _OF_THE_CONNECTION]
+    await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
+    if exchange.is_whole:
+        await send({"type": "http.response.body", "body": await exchange.read()})
+        return
+    # Whoever reads the rest of the request sees that the client leaves.
+    leaving = asyncio.create_task(_until_left(receive)) if exchange.is_sent else None
+    if leaving is not None:
+        leaving.add_done_callback(lambda _: exchange.abandon(ClientLeft()))
     try:
-        while not (await asyncio.wait((task,), timeout=WATCH_EVERY_S))[0]:
-            if not is_owner():
-                raise OwnerChanged
-        return await task
+        async for piece in exchange.pieces():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
     finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
-async def _forward(response: httpx.Response, receive: Receive, send: Send) -> None:
-    """Send the response on as it comes, until its end or until the client leaves."""
-    headers = [
-        (name.lower(), value)
-        for name, value in response.headers.raw
-        if name.lower() not in _OF_THE_CONNECTION
-    ]
-    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
-    forwarding = asyncio.create_task(_forward_body(response, start, send))
-    leaving = asyncio.create_task(_until_left(receive))
-    try:
-        await asyncio.wait((forwarding, leaving), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (forwarding, leaving):
-            if not task.done():
-                task.cancel()
-        await asyncio.gather(forwarding, leaving, return_exceptions=True)
-    if not forwarding.cancelled() and (error := forwarding.exception()) is not None:
-        raise error
-
-
-async def _forward_body(response: httpx.Response, start: Message, send: Send) -> None:
-    await send(start)
-    async for piece in response.aiter_raw():
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+        if leaving is not None:
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
 
 
 async def _until_left(receive: Receive) -> None:

@@ -83,7 +83,7 @@ class ServedNode:
         finally:
             enforcing.cancel()
             await asyncio.gather(enforcing, return_exceptions=True)
-            await self._hops.close()
+            self._hops.close()
             await self._calls.close()
 
     def end_streams(self) -> None:

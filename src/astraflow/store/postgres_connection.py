@@ -170,16 +170,14 @@ async def own_transaction(connection: Connection) -> AsyncIterator[None]:
     Who is cancelled while BEGIN or ROLLBACK is under way leaves a transaction open. All that came later on the
     connection would be part of it: answered as committed, and gone with the connection.
     """
-    is_over = False
     try:
         async with connection.transaction():
             yield
-        is_over = True
-    except Exception:
-        is_over = not connection.is_in_transaction()
+    except asyncio.CancelledError:
+        connection.terminate()  # what the server was told is not known
         raise
     finally:
-        if not is_over:
+        if not connection.is_closed() and connection.is_in_transaction():
             connection.terminate()
 
 
