@@ -146,7 +146,8 @@ class Load:
             async with asyncio.timeout(PLACED_S):
                 while await self._submit_all(tenant, 1, 1) != _even(tenant, 1):  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_S)
-            assert await self._submit_all(tenant, 1, width) == _even(tenant, 1)
+            spread = await self._submit_all(tenant, 1, width)
+            assert spread == _even(tenant, 1), spread
 
     async def turn(self, sizes: Sizes) -> Turn:
         before, started = self._used(), perf_counter()

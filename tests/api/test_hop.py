@@ -6,7 +6,8 @@ import asyncio
 import ssl
 
 from astraflow.api.asgi import Message, Scope
-from astraflow.api.hop import ANSWERED, Hops, KeptBody
+from astraflow.api.hop import ANSWERED, Hops
+from astraflow.api.kept_body import KeptBody
 from astraflow.api.responses import REQUEST_ID
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

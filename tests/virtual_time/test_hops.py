@@ -19,10 +19,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from astraflow.api import hop
+from astraflow.api import hop, kept_body
 from astraflow.api.asgi import Message, Receive, Scope
 from astraflow.api.front import Front
-from astraflow.api.hop import Hops, KeptBody
+from astraflow.api.hop import Hops
+from astraflow.api.kept_body import KeptBody
 from astraflow.api.lane_finder import LaneFinder
 from astraflow.api.node_connections import CannotConnect, ExchangeFailed, NodeRequest
 from astraflow.api.responses import DROP, json_response, problem_response
@@ -271,6 +272,8 @@ class Node:
         apps: Any = self.app
         lanes = LaneFinder(node, cluster, world.rng)
         self.front = Front(node, apps, finder, lanes, self.hops, ends)
+        if world.rng.random() < 0.5:
+            self.front._large_bodies._count = kept_body.MAX_LARGE  # there is no room for one more
         world.serve(self._look())
 
     def app(self, shard: int) -> App:
@@ -550,7 +553,7 @@ def _execute_and_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _keep_no_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fits(self: KeptBody) -> bool:
+    async def fits(self: KeptBody, limit: int = 0) -> bool:
         return True
 
     monkeypatch.setattr(KeptBody, "fits", fits)
@@ -563,7 +566,7 @@ def _keep_short(monkeypatch: pytest.MonkeyPatch) -> None:
     async def reading(self: KeptBody) -> bytes:
         piece = await read(self)
         self.is_kept = True
-        return piece if len(self._kept) <= hop.KEPT_BYTES else b""
+        return piece if len(self._kept) <= kept_body.KEPT_BYTES else b""
 
     monkeypatch.setattr(KeptBody, "_read", reading)
 

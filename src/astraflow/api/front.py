@@ -16,7 +16,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from astraflow.api.hop import ANSWERED, CameFrom, ClientLeft, Hops, KeptBody, Outcome
+from astraflow.api.hop import ANSWERED, CameFrom, Hops, Outcome
+from astraflow.api.kept_body import ClientLeft, KeptBody, LargeBodies
 from astraflow.api.lane_finder import LaneAnswer, LaneFinder
 from astraflow.api.responses import REQUEST_ID, json_response, problem_response
 from astraflow.api.stream_grants import GRANT, GRANT_HEADER, BadGrant, decode_grant
@@ -72,6 +73,7 @@ class Front:
         self._finder = finder
         self._lanes = lanes
         self._hops = hops
+        self._large_bodies = LargeBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[REQUEST_ID] = begin_request(scope["headers"]).encode()
@@ -138,8 +140,18 @@ class Front:
             await self._answer_hop(tenant, hop, scope, body, send)
             return
         lane = await self._lanes.find(tenant, scope)
-        if lane != HOME_LANE and self._lanes.is_guess(scope) and not await body.fits():
-            lane = HOME_LANE  # it could not be sent again, should the lane not be the right one
+        if lane == HOME_LANE or not self._lanes.is_guess(scope):
+            await self._ask_lanes(tenant, lane, scope, body, receive, send)
+            return
+        async with self._large_bodies.kept(body) as is_kept:
+            # Home refuses the fewest: those that use resources of another lane.
+            lane = lane if is_kept else HOME_LANE
+            await self._ask_lanes(tenant, lane, scope, body, receive, send)
+
+    async def _ask_lanes(
+        self, tenant: str, lane: int, scope: Scope, body: KeptBody, receive: Receive, send: Send
+    ) -> None:
+        """Have a request answered by this lane, or by the right one. Raises: Unavailable, ClientLeft, StoreError."""
         ends_at = self._node.now() + OWNER_WAIT_S
         for trial in count():
             for _ in range(MAX_LANE_MOVES):

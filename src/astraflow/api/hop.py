@@ -5,8 +5,8 @@ Rule 2: after a 421 the request is passed on once more, to whoever owns the shar
         any other failure: it may have been carried out.
 Rule 3: when the owner changes, nobody waits for the former one, which may be frozen: a stream ends, so that its reader
         resumes; what only reads is passed on to the next owner.
-Rule 4: the body of a request is kept until it is answered, up to `KEPT_BYTES`; a larger one is passed on as it comes,
-        and is not sent twice.
+Rule 4: the body of a request is kept until it is answered (`kept_body`); a larger one is passed on as it comes, and is
+        not sent twice.
 Rule 5: a node believes another node, and nobody else, about the address of the client.
 Rule 6: of an event stream only the opening is passed on. The owner answers with a grant, and the stream is served by
         the node that was asked (`stream_grants`).
@@ -18,9 +18,10 @@ import asyncio
 import enum
 import hmac
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from astraflow.api.kept_body import ClientLeft
 from astraflow.api.lane_finder import right_lane
 from astraflow.api.node_connections import (
     CannotConnect,
@@ -36,11 +37,11 @@ from astraflow.core.security.keys import derived_keys
 from astraflow.observe.request_ids import HEADER
 
 if TYPE_CHECKING:
-    from astraflow.api.asgi import Message, Receive, Scope, Send
+    from astraflow.api.asgi import Receive, Scope, Send
+    from astraflow.api.kept_body import KeptBody
 
 HOP: Final = b"x-astra-hop"
 """`lane;address;signature`: by which node it came is not of interest, only that it was one of ours."""
-KEPT_BYTES: Final = 1024**2
 FIRST_BYTES: Final = 64 * 1024
 """So much of a body is read before another node is asked: most requests are sent with one write."""
 MAX_HOPS: Final = 2_000
@@ -89,71 +90,6 @@ class CameFrom(NamedTuple):
 
 class OwnerChanged(Exception):
     """Another node owns the shard by now."""
-
-
-class ClientLeft(Exception):
-    """The client closed the connection before its request was complete."""
-
-
-class KeptBody:
-    """The body of a request, which may have to be sent twice."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._kept = bytearray()
-        self._is_whole = False
-        self._was_read = False
-        self.is_kept = True
-        """Whether it can be sent again."""
-
-    async def start(self, limit: int) -> bytes:
-        """The body up to this length; what is beyond stays to be read. Raises: ClientLeft."""
-        while not self._is_whole and len(self._kept) <= limit:
-            await self._read()
-        return bytes(self._kept)
-
-    async def fits(self) -> bool:
-        """Whether it can be sent again, whoever has read it. Raises: ClientLeft."""
-        await self.start(KEPT_BYTES)
-        return self.is_kept
-
-    def again(self) -> KeptBody:
-        """The same body for one more reader; what it reads is kept here, if it can be."""
-        if not (self._is_whole and self.is_kept):
-            return self
-        copy = KeptBody(self._receive)
-        copy._kept, copy._is_whole, copy._was_read = bytearray(self._kept), True, True
-        return copy
-
-    async def _read(self) -> bytes:
-        message = await self._receive()
-        if message["type"] != "http.request":
-            raise ClientLeft
-        self._was_read = True
-        piece: bytes = message.get("body", b"")
-        self._is_whole = not message.get("more_body", False)
-        if self.is_kept:
-            self._kept += piece
-            self.is_kept = len(self._kept) <= KEPT_BYTES
-        return piece
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it was read."""
-        return self._is_whole
-
-    async def rest(self) -> AsyncIterator[bytes]:
-        """What was not read yet. Raises: ClientLeft."""
-        while not self._is_whole:
-            yield await self._read()
-
-    async def replay(self) -> Message:
-        """As the server's `receive`, with what was read already."""
-        if self._was_read:
-            self._was_read = False
-            body, self._kept = bytes(self._kept), bytearray()
-            return {"type": "http.request", "body": body, "more_body": not self._is_whole}
-        return await self._receive()
 
 
 class Hops:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from astraflow.api.hop import ClientLeft, KeptBody
+from astraflow.api.kept_body import ClientLeft, KeptBody
 from astraflow.api.node_calls import FEED, FEED_ID, INTERNAL, LOADS, ORDERS, SNAPSHOT
 from astraflow.api.responses import (
     DROP,
