@@ -12,6 +12,7 @@ import tempfile
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from subprocess import Popen
@@ -34,8 +35,9 @@ __all__ = ["Sizes", "figures"]
 
 StoreKind = Literal["sqlite", "postgresql"]
 METRICS_TOKEN = f"{TOKEN}, for its metrics"
-FIRST_WORKERS = 1_000
-"""The first rung: what others have measured with so many can be compared."""
+WORKER_RUNGS = (0.2, 0.6, 1.0)
+OTHER_RUNGS = (0.1, 0.5, 1.0)
+"""Parts of the whole that are measured, too: a curve of each."""
 SESSIONS_A_PROCESS = 625
 READERS_A_PROCESS = 250
 FAN_OUT_TURNS = 3
@@ -81,17 +83,23 @@ class Load:
         self._sessions = AsyncExitStack()
         self._opened: list[Popen[str]] = []  # the processes of the sessions
         self._connected = 0
+        self._waiting = 0
+        self._crowd_token = ""
         self._idle_mib = rss_mib(self.pid)
+        self._empty_mib = 0.0  # before tasks waited
+        self._alone_cpu = 0.0  # of runs that nobody follows
 
     async def run(self) -> list[Figure]:
         """Step by step, until all are done or one takes too long."""
         sizes = self.sizes
-        rungs = sorted({min(FIRST_WORKERS, sizes.workers), sizes.workers})
         steps: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
-        for count in rungs:
-            steps[f"{count:,} workers"] = lambda count=count: self._workers(count)  # type: ignore[misc]
-        steps[f"{sizes.readers:,} readers"] = self._readers
-        steps[f"{sizes.tasks:,} waiting tasks"] = self._queue
+        for count in _rungs(sizes.workers, WORKER_RUNGS):
+            steps[f"{count:,} workers"] = partial(self._workers, count)
+        steps["no readers"] = self._without_readers
+        for count in _rungs(sizes.readers, OTHER_RUNGS):
+            steps[f"{count:,} readers"] = partial(self._readers, count)
+        for count in _rungs(sizes.tasks, OTHER_RUNGS):
+            steps[f"{count:,} waiting tasks"] = partial(self._queue, count)
         self._add("scheduler, idle", self._idle_mib, "MiB")
         async with self._sessions:
             for name, step in steps.items():
@@ -176,35 +184,37 @@ class Load:
 
     # -- readers --------------------------------------------------------------------------------
 
-    async def _readers(self) -> None:
+    async def _without_readers(self) -> None:
+        cpu = cpu_s(self.pid)
+        alone = await self._singles(self.sizes.runs)
+        self._alone_cpu = cpu_s(self.pid) - cpu
+        self._add("no readers: a run of one node, median", median(alone), "ms")
+
+    async def _readers(self, readers: int) -> None:
         """How late each of many readers of a tenant sees that a run has ended, and what they cost the runs."""
         sizes = self.sizes
-        name = f"{sizes.readers:,} readers"
-        cpu = cpu_s(self.pid)
-        alone = await self._singles(sizes.runs)
-        alone_cpu = cpu_s(self.pid) - cpu
-        self._add("a run of one node without readers, median", median(alone), "ms")
-        async with self._reading() as processes:
+        name = f"{readers:,} readers"
+        async with self._reading(readers) as processes:
             cpu = cpu_s(self.pid)
             with self._generated(name, processes):
                 among = await self._singles(sizes.runs)
             told = await asyncio.gather(*map(line_of, processes))
-            cpu = cpu_s(self.pid) - cpu - alone_cpu
+            cpu = cpu_s(self.pid) - cpu - self._alone_cpu
         late = sorted(one for text in told for one in msgspec.json.decode(text, type=list[float]))
         self._add(f"{name}: a run of one node, median", median(among), "ms")
         self._add(f"{name}: an event is seen after, median", median(late), "ms")
         self._add(f"{name}: an event is seen after, 99 of 100", of_100(late, 99), "ms")
-        self._add(f"{name}: events seen, of all", len(late) / sizes.readers / sizes.runs * 100, "%")
+        self._add(f"{name}: events seen, of all", len(late) / readers / sizes.runs * 100, "%")
         self._add(f"{name}: a run costs the scheduler more, for each",
-                  cpu / sizes.readers / sizes.runs * 1e6, "µs CPU")  # fmt: skip
+                  cpu / readers / sizes.runs * 1e6, "µs CPU")  # fmt: skip
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[list[Popen[str]]]:
+    async def _reading(self, readers: int) -> AsyncIterator[list[Popen[str]]]:
         sizes = self.sizes
         async with AsyncExitStack() as stack:
             processes = []
-            for first in range(0, sizes.readers, READERS_A_PROCESS):
-                part = min(READERS_A_PROCESS, sizes.readers - first)
+            for first in range(0, readers, READERS_A_PROCESS):
+                part = min(READERS_A_PROCESS, readers - first)
                 opened = own_process("load_readers", self.port, part, sizes.runs, sizes.step_s / 2)
                 processes.append(await stack.enter_async_context(opened))
             for process in processes:
@@ -224,18 +234,20 @@ class Load:
 
     # -- the queue ------------------------------------------------------------------------------
 
-    async def _queue(self) -> None:
-        """Fill the queue of a tenant without workers, and submit for another one meanwhile and afterwards."""
-        tasks = self.sizes.tasks
+    async def _queue(self, tasks: int) -> None:
+        """Fill the queue of a tenant without workers up to so many, and submit for another one meanwhile and
+        afterwards."""
         name = f"{tasks:,} waiting tasks"
-        token = await self._crowd()
-        empty_mib = rss_mib(self.pid)
-        filler = own_process("load_queue", self.port, token, tasks, min(PER_RUN, tasks))
+        if not self._crowd_token:
+            self._crowd_token = await self._crowd()
+            self._empty_mib = rss_mib(self.pid)
+        more, self._waiting = tasks - self._waiting, tasks
+        filler = own_process("load_queue", self.port, self._crowd_token, more, min(PER_RUN, more))
         async with filler as process:
             filled = asyncio.create_task(line_of(process))
             meanwhile = await self._submitted(filled.done)
-            self._add(f"{name}: accepted", tasks / float(await filled), "tasks/s")
-        more_mib = rss_mib(self.pid) - empty_mib
+            self._add(f"{name}: accepted", more / float(await filled), "tasks/s")
+        more_mib = rss_mib(self.pid) - self._empty_mib
         budget = WAITING_BUDGET.get(tasks)
         self._add(f"{name}: scheduler without workers", self._idle_mib + more_mib, "MiB", budget)
         self._add(f"{name}: memory of a task", more_mib * 1024**2 / tasks, "bytes")
@@ -243,8 +255,8 @@ class Load:
             ("while they come", meanwhile),
             ("when they are there", await self._submitted(_after(self.sizes.runs))),
         ):
-            self._add(f"a submission {when}, median", median(times), "ms")
-            self._add(f"a submission {when}, 99 of 100", of_100(times, 99), "ms")
+            self._add(f"{name}: a submission {when}, median", median(times), "ms")
+            self._add(f"{name}: a submission {when}, 99 of 100", of_100(times, 99), "ms")
         started = perf_counter()
         depth = self._metric("astraflow_queue_depth")
         self._add(f"{name}: a scrape of the metrics", (perf_counter() - started) * 1000, "ms")
@@ -277,6 +289,10 @@ class Load:
         with urllib.request.urlopen(request) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(one.rpartition(" ")[2]) for one in lines if one.startswith(f"{name}{{"))
+
+
+def _rungs(whole: int, parts: tuple[float, ...]) -> list[int]:
+    return sorted({round(whole * part) for part in parts} - {0})
 
 
 def of_100(values: list[float], share: int) -> float:

@@ -21,7 +21,9 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def body_of(pieces: int, *, is_cut: bool = False) -> KeptBody:
-    left = [{"type": "http.request", "body": PIECE, "more_body": True}] * pieces
+    left: list[dict[str, Any]] = [
+        {"type": "http.request", "body": PIECE, "more_body": True}
+    ] * pieces
     end: dict[str, Any] = {"type": "http.request"}
     messages = iter([*left, {"type": "http.disconnect"} if is_cut else end])
 
@@ -36,7 +38,8 @@ async def whole(body: KeptBody) -> bytes:
     found = b""
     while True:
         message = await body.replay()
-        found += message.get("body", b"")
+        piece: bytes = message.get("body", b"")
+        found += piece
         if not message.get("more_body", False):
             return found
 
