@@ -166,9 +166,13 @@ class Front:
             await self._node.next_look(LOOK_WAIT_S)
             if trial >= SOON_TRIES:
                 await asyncio.sleep(LATER_S)
-        raise errors.Unavailable(
-            errors.SHARD_UNREACHABLE, "no scheduler owns the tenant of the request now"
-        )
+        raise errors.Unavailable(errors.SHARD_UNREACHABLE, self._why_nobody_answers(tenant, lane))
+
+    def _why_nobody_answers(self, tenant: str, lane: int) -> str:
+        shard = self._node.shard_of(tenant, lane)
+        if shard is None or self._node.url_of(shard) is None:
+            return "no scheduler owns the tenant of the request now"
+        return "the scheduler that owns the tenant of the request cannot be reached by this one"
 
     async def _answer_hop(
         self, tenant: str, hop: CameFrom, scope: Scope, body: KeptBody, send: Send

@@ -30,6 +30,7 @@ FEED: Final = f"{INTERNAL}feed"
 SNAPSHOT: Final = f"{INTERNAL}snapshot"
 LOADS: Final = f"{INTERNAL}loads"
 ORDERS: Final = f"{INTERNAL}orders"
+HELLO: Final = f"{INTERNAL}hello"
 FEED_ID: Final = "x-astra-feed"
 """The header of the response that says by which id changes of an internal stream name it."""
 
@@ -43,6 +44,24 @@ MAX_CALLS: Final = 1_000
 _snapshot: Final = msgspec.json.Decoder(RunSnapshot)
 _item: Final = msgspec.json.Decoder(BulkItem)
 _loads: Final = msgspec.json.Decoder(dict[str, WorkerLoad])
+
+
+class Hello(msgspec.Struct, rename="camel"):
+    """Who answers."""
+
+    node_id: str
+
+
+_hello: Final = msgspec.json.Decoder(Hello)
+
+
+class NotGreeted(Exception):
+    """A node cannot be reached, or does not answer as one of this site."""
+
+    def __init__(self, why: str, *, is_stranger: bool = False) -> None:
+        super().__init__(why)
+        self.is_stranger = is_stranger
+        """Whether its secret is another one."""
 
 
 class NodeCalls:
@@ -133,6 +152,25 @@ class NodeCalls:
             return await scheduler.bulk_runs.carry_out_here(order)
         body = await self._ask(shard, f"{ORDERS}?shard={shard}", encode_order(order))
         return None if body is None else _item.decode(body)
+
+    async def hello(self, url: str) -> Hello | None:
+        """Which node answers at a URL; None: one of a release that does not say. Raises: NotGreeted."""
+        try:
+            response = await self._client.get(url + HELLO, headers=self._signed("GET", HELLO))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise NotGreeted(f"{type(error).__name__}: {error}") from error
+        if response.status_code == 403:
+            raise NotGreeted("it has another secret", is_stranger=True)
+        if response.status_code == 421:
+            return None
+        try:
+            if response.status_code == 200:
+                return _hello.decode(response.content)
+        except msgspec.DecodeError:
+            pass
+        raise NotGreeted(
+            f"no scheduler of this site answers there, but status {response.status_code}"
+        )
 
     async def _ask(self, shard: int, target: str, order: bytes = b"") -> bytes | None:
         """What the owner says; None: it is not there, or says nothing."""

@@ -16,7 +16,16 @@ from urllib.parse import parse_qs
 import msgspec
 
 from astraflow.api.kept_body import ClientLeft, KeptBody
-from astraflow.api.node_calls import FEED, FEED_ID, INTERNAL, LOADS, ORDERS, SNAPSHOT
+from astraflow.api.node_calls import (
+    FEED,
+    FEED_ID,
+    HELLO,
+    INTERNAL,
+    LOADS,
+    ORDERS,
+    SNAPSHOT,
+    Hello,
+)
 from astraflow.api.responses import (
     DROP,
     NO_CONTENT,
@@ -78,6 +87,8 @@ class NodeEndpoints:
             scope["headers"], method, target, body
         ):
             raise errors.Refused(errors.AUTH_FORBIDDEN, "only a node of the site may ask this")
+        if (method, scope["path"]) == ("GET", HELLO):
+            return json_response(Hello(self._node.node_id))
         given = {name: values[0] for name, values in parse_qs(query.decode("latin-1")).items()}
         shard = int(given["shard"]) if given.get("shard", "").isdigit() else -1
         scheduler = self._node.scheduler_of(shard)

@@ -11,6 +11,7 @@ from astraflow.api.hop import Hops
 from astraflow.api.lane_finder import LaneFinder
 from astraflow.api.node_calls import NodeCalls
 from astraflow.api.node_endpoints import NodeEndpoints
+from astraflow.api.node_greetings import NodeGreetings
 from astraflow.api.node_signatures import NodeSignatures
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.api.worker_socket import PATH, WorkerPlaces
@@ -55,6 +56,7 @@ class ServedNode:
         self._hops = Hops(secrets, _trust(settings))
         signatures = NodeSignatures(secrets, deployment.clock)
         self._calls = NodeCalls(self._node, signatures, _trust(settings))
+        self._greetings = NodeGreetings(self._node, self._calls)
         self._followed = FollowedCredentials(self._node, deployment.clock)
         followers = NodeFollowers(deployment.metrics)
         endpoints = NodeEndpoints(self._node, signatures, followers)
@@ -77,12 +79,15 @@ class ServedNode:
         return scheduler
 
     async def run(self) -> None:
-        enforcing = asyncio.create_task(self._followed.run())
+        beside: list[asyncio.Task[None]] = []
         try:
+            await self._greetings.check()
+            beside += map(asyncio.create_task, (self._followed.run(), self._greetings.run()))
             await self._node.run()
         finally:
-            enforcing.cancel()
-            await asyncio.gather(enforcing, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             self._hops.close()
             await self._calls.close()
 

@@ -43,6 +43,7 @@ def scheduler_rules(settings: SchedulerSettings) -> Iterator[str]:
     yield from _tls_rules(settings)
     yield from _oidc_rules(settings)
     yield from _database_rules(settings)
+    yield from _node_rules(settings.node_url)
     yield from _folder_rules(settings.data_dir)
 
 
@@ -112,6 +113,19 @@ def is_private_url(url: str) -> bool:
 def _key_rules(key: Path | None) -> Iterator[str]:
     if key is not None and key.is_file() and key.stat().st_mode & OTHERS:
         yield f"tls_key_file: others can read it; run: chmod 600 {key}"
+
+
+def _node_rules(url: str | None) -> Iterator[str]:
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_good = is_good and not (parts.path.strip("/") or parts.query or parts.fragment)
+    except ValueError:
+        is_good = False
+    if not is_good:
+        yield f"node_url: must be http:// or https://, a host, and a port if needed: {url}"
 
 
 def _database_rules(settings: SchedulerSettings) -> Iterator[str]:

@@ -562,6 +562,9 @@ BACKUP_UNWRITABLE = _final("E.BACKUP.UNWRITABLE", 500,
 BLOBS_FOREIGN = _final("E.BLOBS.FOREIGN", 500,
     "the place for blobs is not the one that the other schedulers of this database use",
     "set blobs_url to one shared folder or bucket, the same for every scheduler of this database")
+NODE_FOREIGN = _final("E.NODE.FOREIGN", 500,
+    "the other schedulers of this database have another secret",
+    "set secret to the same for every scheduler of this database; to change it, see the guide on users and tokens")
 SCHEDULER_NOT_READY = _again("E.SCHEDULER.NOT_READY", 503,
     "this scheduler does not serve now: it starts, its store does not answer, or another scheduler owns the store",
     "try again after Retry-After, or ask another scheduler of the same store")

@@ -1,0 +1,98 @@
+"""Nodes ask one another who they are, so that a wrong setting is found before a request meets it.
+
+Rule 1: before a node serves, it asks the others that live. One that has another secret would sign what they refuse, and
+        refuse what they sign: it does not start.
+Rule 2: then it asks each node that appears, itself among them, until it was answered well once. What is wrong is in the
+        log: it does not stop, since it may be the other one's fault, or the network's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from astraflow.api.node_calls import NotGreeted
+from astraflow.core import errors
+
+if TYPE_CHECKING:
+    from astraflow.api.node_calls import NodeCalls
+    from astraflow.core.cluster.shards import NodeSeen
+    from astraflow.scheduler.cluster_node import ClusterNode
+
+_log: Final = logging.getLogger(__name__)
+
+BEFORE_START_S: Final = 1.0
+"""A machine that is gone must not keep another one from starting."""
+STEADY_S: Final = 5.0
+"""A node that has just started may not listen yet, and one that has ended counts as live for so long."""
+AGAIN_S: Final = 15.0
+
+
+class NodeGreetings:
+    """Use from one loop."""
+
+    def __init__(self, node: ClusterNode, calls: NodeCalls) -> None:
+        self._node = node
+        self._calls = calls
+        self._greeted: dict[
+            str, str
+        ] = {}  # what was wrong with each node, by its id; empty: nothing
+
+    async def check(self) -> None:
+        """Ask the nodes that are there. Raises: Refused: they have another secret."""
+        cluster = self._node.cluster
+        await cluster.open()
+        try:
+            others = [one for one in await cluster.nodes() if one.is_live]
+        except errors.StoreError:
+            return  # the node says why as it begins to look
+        finally:
+            await cluster.close()
+        try:
+            async with asyncio.timeout(BEFORE_START_S):
+                answers = await asyncio.gather(*(self._ask(one) for one in others))
+        except TimeoutError:
+            return
+        for other, answer in zip(others, answers, strict=True):
+            if answer is not None and answer.is_stranger:
+                raise errors.Refused(
+                    errors.NODE_FOREIGN,
+                    f"secret: must be that of the other schedulers of this database; the one at {other.url} has "
+                    "another one",
+                    pointer="/secret",
+                )
+
+    async def run(self) -> None:
+        """Ask each node that appears."""
+        while True:
+            nodes = [one for one in self._node.seen.nodes.values() if one.is_live]
+            names = {one.node_id for one in nodes}
+            self._greeted = {name: said for name, said in self._greeted.items() if name in names}
+            for one in nodes:
+                if one.up_s >= STEADY_S and self._greeted.get(one.node_id) != "":
+                    self._note(one, await self._ask(one))
+            await asyncio.sleep(AGAIN_S if self._greeted else STEADY_S)
+
+    async def _ask(self, other: NodeSeen) -> NotGreeted | None:
+        """What is wrong, if anything is."""
+        try:
+            answer = await self._calls.hello(other.url)
+        except NotGreeted as error:
+            return error
+        if answer is None or answer.node_id == other.node_id:
+            return None
+        return NotGreeted(
+            f"scheduler {answer.node_id} answers there: a node_url must name one scheduler, and no balancer"
+        )
+
+    def _note(self, other: NodeSeen, problem: NotGreeted | None) -> None:
+        said = "" if problem is None else str(problem)
+        if said and self._greeted.get(other.node_id) != said:
+            _log.warning(
+                "scheduler %s cannot be reached at its node_url %s: %s",
+                other.node_id,
+                other.url,
+                said,
+            )
+        self._greeted[other.node_id] = said
