@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -239,22 +239,20 @@ def test_many_requests_are_passed_on_at_once(pair: Make) -> None:
         nodes.start()
         tenant = _tenant_at(nodes, 1)
 
-        async def ask() -> list[int]:
-            limits = httpx.Limits(max_connections=AT_ONCE)
-            headers = {"authorization": f"Bearer {nodes.tokens[tenant]}"}
-            async with httpx.AsyncClient(
-                base_url=nodes.url(0), headers=headers, limits=limits, timeout=60
-            ) as http:
-                body = workflow(node("core.noop"))
-                asked = [
-                    http.post("/api/v1/runs", json={"workflow": body})
-                    if one % 2
-                    else http.get("/api/v1/me")
-                    for one in range(AT_ONCE)
-                ]
-                return [answer.status_code for answer in await asyncio.gather(*asked)]
+        headers = {"authorization": f"Bearer {nodes.tokens[tenant]}"}
+        limits = httpx.Limits(max_connections=AT_ONCE)
+        body = workflow(node("core.noop"))
+        with (
+            httpx.Client(base_url=nodes.url(0), headers=headers, limits=limits, timeout=60) as http,
+            ThreadPoolExecutor(AT_ONCE) as pool,
+        ):
 
-        codes = asyncio.run(ask())
+            def ask(number: int) -> int:
+                if number % 2:
+                    return http.post("/api/v1/runs", json={"workflow": body}).status_code
+                return http.get("/api/v1/me").status_code
+
+            codes = list(pool.map(ask, range(AT_ONCE)))
         assert set(codes) == {200, 202}, sorted(set(codes))
         listed = nodes.at(1, tenant).get("runs", limit=200)
         assert len(listed["items"]) == AT_ONCE // 2

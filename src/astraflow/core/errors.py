@@ -2,7 +2,8 @@
 
 A code is what a machine reads: it goes into frames, answers, logs and the history of a run, and it never changes its
 meaning. A row says what happened, whether trying again can help, which HTTP status an answer with it has, and what to
-do. `docs/reference/errors.md` is made from these rows. Those of HTTP workers are in `callback_errors`.
+do. `docs/reference/errors.md` is made from these rows. Those of HTTP workers are in `callback_errors`,
+those of stores in `store_errors`.
 
 An exception says whose fault it was, so that a caller can tell what to do without reading codes::
 
@@ -59,6 +60,25 @@ from astraflow.core.error_kinds import StoreError as StoreError
 from astraflow.core.error_kinds import Unavailable as Unavailable
 from astraflow.core.error_kinds import again as _again
 from astraflow.core.error_kinds import final as _final
+from astraflow.core.store_errors import BACKUP_INVALID as BACKUP_INVALID
+from astraflow.core.store_errors import BACKUP_NEWER as BACKUP_NEWER
+from astraflow.core.store_errors import BACKUP_UNWRITABLE as BACKUP_UNWRITABLE
+from astraflow.core.store_errors import BLOBS_FOREIGN as BLOBS_FOREIGN
+from astraflow.core.store_errors import NODE_FOREIGN as NODE_FOREIGN
+from astraflow.core.store_errors import SHARD_MOVED as SHARD_MOVED
+from astraflow.core.store_errors import SHARD_UNREACHABLE as SHARD_UNREACHABLE
+from astraflow.core.store_errors import STORE_BROKEN as STORE_BROKEN
+from astraflow.core.store_errors import STORE_CORRUPT as STORE_CORRUPT
+from astraflow.core.store_errors import STORE_FENCED as STORE_FENCED
+from astraflow.core.store_errors import STORE_FOREIGN as STORE_FOREIGN
+from astraflow.core.store_errors import STORE_FULL as STORE_FULL
+from astraflow.core.store_errors import STORE_LOCKED as STORE_LOCKED
+from astraflow.core.store_errors import STORE_NEWER as STORE_NEWER
+from astraflow.core.store_errors import STORE_NOT_EMPTY as STORE_NOT_EMPTY
+from astraflow.core.store_errors import STORE_POOLER as STORE_POOLER
+from astraflow.core.store_errors import STORE_READ_ONLY as STORE_READ_ONLY
+from astraflow.core.store_errors import STORE_REFUSED as STORE_REFUSED
+from astraflow.core.store_errors import STORE_UNAVAILABLE as STORE_UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -514,66 +534,9 @@ REQUEST_RANGE = _final("E.REQUEST.RANGE", 416,
 REQUEST_MEDIA_TYPE = _final("E.REQUEST.MEDIA_TYPE", 415,
     "the body is not of a kind that is read here",
     "send application/json, plain or compressed with gzip")
-STORE_UNAVAILABLE = _again("E.STORE.UNAVAILABLE", 503,
-    "the store does not answer, or cannot say whether it committed",
-    "try again with the same idempotency key")
-STORE_FULL = _again("E.STORE.FULL", 507,
-    "there is no room left where the store writes; nothing was written",
-    "free space on the disk or shorten the retention, then try again")
-STORE_REFUSED = _final("E.STORE.REFUSED", 422,
-    "the rows cannot be stored: their content is not allowed, or they contradict what is stored",
-    "leave out U+0000, lone surrogates and integers beyond 64 bits; nothing was written")
-STORE_BROKEN = _final("E.STORE.BROKEN", 503,
-    "the store failed in a way after which it must not be written to",
-    "look at the disk and its logs, then start again; the last writes are read back then")
-STORE_CORRUPT = _final("E.STORE.CORRUPT", 500,
-    "the store's file is damaged",
-    "keep a copy of the file, and restore a backup")
-STORE_FOREIGN = _final("E.STORE.FOREIGN", 500,
-    "the file or the database belongs to another program, or is no database at all",
-    "name another file or an empty database; nothing was changed")
-STORE_LOCKED = _final("E.STORE.LOCKED", 503,
-    "another scheduler has the store open",
-    "stop the process that the message names, or use another data folder")
-STORE_NEWER = _final("E.STORE.NEWER", 500,
-    "a newer version of AstraFlow wrote the store",
-    "use that version or a newer one; nothing was changed")
-STORE_READ_ONLY = _final("E.STORE.READ_ONLY", 500,
-    "the store's file or its folder cannot be opened for writing",
-    "check that the folder exists and belongs to the user that runs the scheduler")
-STORE_POOLER = _final("E.STORE.POOLER", 500,
-    "a connection pooler stands between this program and PostgreSQL",
-    "let database_url name the PostgreSQL server itself; AstraFlow keeps a handful of connections and needs no pooler")
-STORE_FENCED = _final("E.STORE.FENCED", 503,
-    "a newer owner of this shard has taken over",
-    "nothing; this process stops serving the shard")
-STORE_NOT_EMPTY = _final("E.STORE.NOT_EMPTY", 409,
-    "the store holds something already",
-    "restore into an empty store, or give --replace to delete what is there; nothing was changed")
-BACKUP_INVALID = _final("E.BACKUP.INVALID", 422,
-    "the file is not a whole backup, or has been altered",
-    "use another backup; nothing was changed")
-BACKUP_NEWER = _final("E.BACKUP.NEWER", 422,
-    "a newer version of AstraFlow wrote the backup",
-    "use that version or a newer one; nothing was changed")
-BACKUP_UNWRITABLE = _final("E.BACKUP.UNWRITABLE", 500,
-    "the backup cannot be written",
-    "check that the folder exists, belongs to this user and has room; no file was left")
-BLOBS_FOREIGN = _final("E.BLOBS.FOREIGN", 500,
-    "the place for blobs is not the one that the other schedulers of this database use",
-    "set blobs_url to one shared folder or bucket, the same for every scheduler of this database")
-NODE_FOREIGN = _final("E.NODE.FOREIGN", 500,
-    "the other schedulers of this database have another secret",
-    "set secret to the same for every scheduler of this database; to change it, see the guide on users and tokens")
 SCHEDULER_NOT_READY = _again("E.SCHEDULER.NOT_READY", 503,
     "this scheduler does not serve now: it starts, its store does not answer, or another scheduler owns the store",
     "try again after Retry-After, or ask another scheduler of the same store")
-SHARD_MOVED = _again("E.SHARD.MOVED", 421,
-    "another scheduler owns the tenant of the request; nothing was done",
-    "nothing: the scheduler that passed the request on looks for the owner again")
-SHARD_UNREACHABLE = _again("E.SHARD.UNREACHABLE", 503,
-    "the scheduler that owns the tenant of the request does not answer; what changes something may have been done",
-    "try again after Retry-After, with the same Idempotency-Key")
 SERVER_UNREACHABLE = _again("E.SERVER.UNREACHABLE", 503,
     "the scheduler does not respond where it should be",
     "start one with `astra up`, or say where it is with ASTRA_SERVER and ASTRA_TOKEN")
