@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument(
         "--fault", choices=(*SITE_FAULTS, "all"), default="all", help="what is done to a site"
     )
+    parser.add_argument("--lanes", type=int, default=1, help="of the first tenant of a site")
     parser.add_argument("--quiet", action="store_true", help="no timeline")
     asked = parser.parse_args()
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
@@ -52,7 +53,12 @@ def main() -> int:
 def _run_site(asked: argparse.Namespace, seed: int) -> int:
     faults = tuple(SITE_FAULTS) if asked.fault == "all" else (asked.fault,)
     plan = SitePlan(
-        seed, asked.minutes * 60, nodes=asked.nodes, faults=faults, is_loud=not asked.quiet
+        seed,
+        asked.minutes * 60,
+        nodes=asked.nodes,
+        lanes=asked.lanes,
+        faults=faults,
+        is_loud=not asked.quiet,
     )
     print(f"seed {seed}", flush=True)
     verdict = asyncio.run(run_site(plan))

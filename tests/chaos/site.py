@@ -15,6 +15,7 @@ from pathlib import Path
 import asyncpg
 import httpx
 
+from astraflow.core.cluster.lanes import lane_name
 from tests.chaos.proxy import DOWN, UP, Proxy, Weather
 from tests.chaos.supervisor import Supervisor
 from tests.chaos.workload import Api
@@ -30,7 +31,7 @@ LOOK_S = 0.1
 READY_S = 120.0
 ASK_S = 5.0
 OWNERS = """
-    SELECT l.tenant, n.url FROM astraflow.lanes AS l
+    SELECT l.name, n.url FROM astraflow.lanes AS l
     JOIN astraflow.shards AS s USING (shard) JOIN astraflow.nodes AS n ON n.node_id = s.owner
     WHERE s.leased_until > clock_timestamp()
 """
@@ -47,6 +48,8 @@ class Site:
         self.supervisor = supervisor
         self.truth = supervisor.system.folder / "truth"
         self.tokens: dict[str, str] = {}
+        self.lanes: dict[str, int] = {}
+        """How many each tenant has."""
         self._rng = rng
         self._links: dict[str, list[Proxy]] = {}
 
@@ -65,7 +68,8 @@ class Site:
 
     # -- starting ---------------------------------------------------------------------------
 
-    async def open(self, tenants: tuple[str, ...], *, is_linked: bool) -> None:
+    async def open(self, tenants: tuple[str, ...], *, lanes: int, is_linked: bool) -> None:
+        """`lanes`: of the first tenant; the others have one."""
         for node in self.nodes:
             if is_linked:
                 await self._link(node)
@@ -73,7 +77,7 @@ class Site:
         await self.until_ready()
         async with self.api() as admin:
             for tenant in tenants:
-                await self._make(admin, tenant)
+                await self._make(admin, tenant, lanes if tenant == tenants[0] else 1)
         for tenant in tenants:
             self._start_worker(tenant)
 
@@ -85,13 +89,18 @@ class Site:
         at = node.arguments.index("--database-url") + 1
         node.arguments[at] = self.servers.url_through(*(one.port for one in links))
 
-    async def _make(self, admin: Api, tenant: str) -> None:
+    async def _make(self, admin: Api, tenant: str, lanes: int) -> None:
         made = await admin.ask("POST", "/api/v1/tenants", json={"tenant": tenant})
         assert made.status_code == 201, made.text
         body = {"tenant": tenant, "role": "admin"}
         token = await admin.ask("POST", "/api/v1/tokens", json=body)
         assert token.status_code == 201, token.text
         self.tokens[tenant] = token.json()["token"]
+        self.lanes[tenant] = lanes
+        if lanes > 1:
+            path = f"/api/v1/tenants/{tenant}/lanes"
+            given = await admin.ask("PUT", path, json={"count": lanes})
+            assert given.status_code == 200, given.text
 
     def _start_worker(self, tenant: str) -> None:
         urls = ",".join(f"ws://127.0.0.1:{port_of(node)}/ws/worker" for node in self.nodes)
@@ -107,23 +116,30 @@ class Site:
     # -- what it is like --------------------------------------------------------------------
 
     async def until_ready(self) -> None:
-        """Until each node answers, and each tenant has an owner."""
+        """Until each node answers, and each lane of each tenant has an owner."""
         async with httpx.AsyncClient(timeout=ASK_S) as http:
             for node in self.nodes:
                 async with asyncio.timeout(READY_S):
                     while not await _is_ready(http, node):  # noqa: ASYNC110  (nothing would set an event)
                         await asyncio.sleep(LOOK_S)
         async with asyncio.timeout(READY_S):
-            while set(await self.owners()) != set(self.tokens):  # noqa: ASYNC110
+            while set(await self.owners()) != set(self.names()):  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_S)
 
+    def names(self) -> list[str]:
+        """Of all lanes of all tenants."""
+        return [
+            lane_name(tenant, lane) for tenant, most in self.lanes.items() for lane in range(most)
+        ]
+
     async def owners(self) -> dict[str, Process]:
-        """The node of each tenant; without those that nobody owns now."""
+        """The node of each lane, by its name; without those that nobody owns now."""
         nodes = {url_of(node): node for node in self.nodes}
+        names = set(self.names())
         return {
-            tenant: nodes[url]
-            for tenant, url in await self._rows(OWNERS)
-            if url in nodes and tenant in self.tokens
+            name: nodes[url]
+            for name, url in await self._rows(OWNERS)
+            if url in nodes and name in names
         }
 
     async def stored_runs(self) -> list[tuple[str, str]]:
@@ -175,19 +191,21 @@ async def site(
     *,
     nodes: int = 3,
     tenants: tuple[str, ...] = TENANTS,
+    lanes: int = 1,
     heartbeat_ms: int | None = None,
     is_linked: bool = True,
     is_loud: bool = False,
 ) -> AsyncIterator[Site]:
     """All of it, running; killed, whatever happens, at the end."""
-    system = System(folder, heartbeat_ms=heartbeat_ms, database_url=servers.url, environ=SHORT)
+    environ = {**SHORT, "ASTRA_SCHEDULER_SEVERAL_LANES": "true"} if lanes > 1 else SHORT
+    system = System(folder, heartbeat_ms=heartbeat_ms, database_url=servers.url, environ=environ)
     for _ in range(nodes - 1):
         system.new_scheduler()
     supervisor = Supervisor(system, is_loud=is_loud)
     made = Site(servers, supervisor, rng)
     made.truth.mkdir()
     try:
-        await made.open(tenants, is_linked=is_linked)
+        await made.open(tenants, lanes=lanes, is_linked=is_linked)
         yield made
     finally:
         await supervisor.close()

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from astraflow.core.cluster.lanes import lane_of_key, lane_of_name, tenant_of_lane
 from tests.chaos.site import Site, url_of
 from tests.definitions import node, workflow
 from tests.processes.process import Process
@@ -29,7 +30,7 @@ FIRST_WRITE_S = 60.0
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: when, and for each tenant that was hit, the time until a write of it was answered."""
+    """One fault: when, and for each lane that was hit, the time until a write for it was answered."""
 
     kind: str
     at_ns: int
@@ -37,10 +38,12 @@ class Fault:
 
 
 class Writer:
-    """Writes of one tenant: runs of one node that does nothing. Each has a key of its own."""
+    """Writes for one lane of a tenant: runs of one node that does nothing. Each has a key of its own."""
 
-    def __init__(self, site: Site, tenant: str) -> None:
-        self.tenant = tenant
+    def __init__(self, site: Site, name: str) -> None:
+        self.tenant = tenant = tenant_of_lane(name)
+        self._lane = lane_of_name(name)
+        self._lanes = range(site.lanes[tenant])
         self.runs: list[str] = []
         self._site = site
         headers = {"Authorization": f"Bearer {site.tokens[tenant]}"}
@@ -54,7 +57,7 @@ class Writer:
 
     async def write(self, nodes: Sequence[Process], at: float) -> float:
         """Submit a run at each of the nodes, with one key for all, until one has answered; the seconds since `at`."""
-        key, body = str(uuid.uuid4()), {"workflow": workflow(node("core.noop"))}
+        key, body = self._key(), {"workflow": workflow(node("core.noop"))}
         tries = [asyncio.create_task(self._write_at(one, key, body)) for one in nodes]
         try:
             async with asyncio.timeout(FIRST_WRITE_S):
@@ -66,6 +69,12 @@ class Writer:
             for one in tries:
                 one.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
+
+    def _key(self) -> str:
+        """One that the lane takes."""
+        while lane_of_key(key := str(uuid.uuid4()), self._lanes) != self._lane:
+            pass
+        return key
 
     async def _write_at(self, asked: Process, key: str, body: dict[str, Any]) -> str:
         while True:
@@ -98,9 +107,9 @@ class SiteNemesis:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def __aenter__(self) -> SiteNemesis:
-        for tenant in self.site.tokens:
-            writer = Writer(self.site, tenant)
-            self.writers[tenant] = await self._stack.enter_async_context(writer)
+        for name in self.site.names():
+            writer = Writer(self.site, name)
+            self.writers[name] = await self._stack.enter_async_context(writer)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -123,15 +132,15 @@ class SiteNemesis:
     # -- measuring --------------------------------------------------------------------------
 
     async def _victim(self) -> tuple[Process, list[str]]:
-        """A node that serves some tenant, and all that it serves."""
+        """A node that serves some lane, and all that it serves."""
         owners = await self.site.owners()
         victim = self.rng.choice([*owners.values()])
-        return victim, [tenant for tenant, owner in owners.items() if owner is victim]
+        return victim, [name for name, owner in owners.items() if owner is victim]
 
     async def _first_writes(
         self, kind: str, at: float, tenants: Sequence[str], nodes: Sequence[Process]
     ) -> None:
-        """Note how long it takes until each tenant has a write answered."""
+        """Note how long it takes until each lane has a write answered."""
         took = await asyncio.gather(*(self.writers[one].write(nodes, at) for one in tenants))
         gaps = dict(zip(tenants, took, strict=True))
         self.faults.append(Fault(kind, int(at * 1e9), gaps))

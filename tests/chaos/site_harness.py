@@ -42,6 +42,8 @@ class SitePlan:
     seconds: float
     nodes: int = 3
     tenants: tuple[str, ...] = TENANTS
+    lanes: int = 1
+    """Of the first tenant."""
     clients: int = 2
     """Of each tenant, beside one with long runs."""
     faults: Sequence[str] = tuple(SITE_FAULTS)
@@ -79,7 +81,7 @@ async def run_site(plan: SitePlan) -> SiteVerdict:
         if "promote" in plan.faults:
             servers.add_replica()
         async with site(
-            Path(name), servers, rng, nodes=plan.nodes, tenants=plan.tenants,
+            Path(name), servers, rng, nodes=plan.nodes, tenants=plan.tenants, lanes=plan.lanes,
             heartbeat_ms=plan.heartbeat_ms, is_linked="partition" in plan.faults, is_loud=plan.is_loud,
         ) as running:  # fmt: skip
             return await _run(plan, running, rng)

@@ -15,6 +15,7 @@ async def test_no_fault_of_a_node_or_of_its_store_loses_or_repeats_anything() ->
         SEED,
         0.0,
         tenants=("acme", "globex"),
+        lanes=2,
         faults=("kill", "stop", "partition", "promote"),
         heartbeat_ms=1_000,
         away_s=5.0,
