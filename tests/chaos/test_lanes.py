@@ -62,7 +62,7 @@ class Site:
         until(lambda: self._takes_runs(1), "a worker of the further lane: runs go home until then")
 
     def _takes_runs(self, lane: int) -> bool:
-        made = _submit(self.at(0), workflow(node("core.noop")), _key_of(lane, str(uuid4())))
+        made = _submit(self.at(0), workflow(node("core.noop")), key_of(lane, str(uuid4())))
         return self.lane_of_runs()[made] == lane
 
     def at(self, number: int) -> Rest:
@@ -131,7 +131,7 @@ def _submit(rest: Rest, definition: dict[str, Any], key: str | None = None) -> s
     return str(answer.json()["runId"])
 
 
-def _key_of(lane: int, name: str) -> str:
+def key_of(lane: int, name: str) -> str:
     """An idempotency key that belongs to a lane."""
     return next(key for at in count() if lane_of_key(key := f"{name}-{at}", [0, 1]) == lane)
 
@@ -169,7 +169,7 @@ def test_a_large_run_goes_to_the_lane_of_its_key(site: Site) -> None:
     large = workflow(*(node("core.echo", parameters={"value": text}) for _ in range(4)))
     for number in (0, 1):
         for lane in (0, 1):
-            made = _submit(site.at(number), large, _key_of(lane, f"large-{number}"))
+            made = _submit(site.at(number), large, key_of(lane, f"large-{number}"))
             assert site.lane_of_runs()[made] == lane
             assert site.at(number).finished(made)["status"] == "succeeded"
 
@@ -192,7 +192,7 @@ def test_one_key_makes_one_run_and_one_holder(site: Site, tmp_path: Path) -> Non
     inputs = {"folder": str(tmp_path), "name": "one"}
     keyed = node("core.python", parameters={"code": KEYED, "inputs": inputs}, concurrencyKey="k")
     made = [
-        _submit(site.at(lane), workflow(keyed), _key_of(lane, f"keyed-{number}"))
+        _submit(site.at(lane), workflow(keyed), key_of(lane, f"keyed-{number}"))
         for number in range(4)
         for lane in (0, 1)
     ]
@@ -210,7 +210,7 @@ def test_one_lane_uses_all_slots_while_the_other_has_nothing_to_do(
     for lane in (1, 0):
         folder = tmp_path / f"of-{lane}"
         folder.mkdir()
-        keys = [_key_of(lane, f"lane-{lane}-{number}") for number in range(4)]
+        keys = [key_of(lane, f"lane-{lane}-{number}") for number in range(4)]
         made = [_submit(site.at(0), _waiting(folder, key), key) for key in keys]
         until(lambda folder=folder: len(list(folder.iterdir())) == 4, "four that run at once")  # type: ignore[misc]
         lanes = site.lane_of_runs()
@@ -226,7 +226,7 @@ def test_a_killed_node_costs_neither_lane_an_attempt(
     site: Site, tmp_path: Path, killed: int
 ) -> None:
     site.start(workers=2, slots=4)
-    keys = [_key_of(lane, f"kept-{lane}-{number}") for lane in (0, 1) for number in range(3)]
+    keys = [key_of(lane, f"kept-{lane}-{number}") for lane in (0, 1) for number in range(3)]
     made = [_submit(site.at(0), _waiting(tmp_path, key), key) for key in keys]
     until(lambda: len(list(tmp_path.glob("kept-*"))) == 6, "attempts in both lanes")
     assert set(site.lane_of_runs().values()) == {0, 1}
@@ -239,7 +239,7 @@ def test_a_killed_node_costs_neither_lane_an_attempt(
         run = left.finished(run_id)
         assert run["status"] == "succeeded", run
     assert all(file.name.endswith("-1") for file in tmp_path.glob("kept-*")), "the first attempts"
-    fresh = [_submit(left, workflow(node("core.noop")), _key_of(lane, "fresh")) for lane in (0, 1)]
+    fresh = [_submit(left, workflow(node("core.noop")), key_of(lane, "fresh")) for lane in (0, 1)]
     for run_id in fresh:
         assert left.finished(run_id)["status"] == "succeeded"
 
@@ -249,7 +249,7 @@ def test_a_lane_that_closes_ends_its_own_runs_and_gets_no_new_ones(
     site: Site, tmp_path: Path
 ) -> None:
     site.start()
-    key = _key_of(1, "own")
+    key = key_of(1, "own")
     definition = _waiting(tmp_path, "own")
     own = _submit(site.at(0), definition, key)
     until(lambda: list(tmp_path.glob("own-*")), "the attempt in the lane")
@@ -284,7 +284,7 @@ def test_a_large_result_of_a_further_lane_is_stored_and_read(site: Site) -> None
         "target": {"node": measure["id"], "port": "inputs"},
     }
     for number in (0, 1):
-        key = _key_of(1, f"large-{number}")
+        key = key_of(1, f"large-{number}")
         made = _submit(site.at(number), workflow(make, measure, edges=[edge]), key)
         run = site.at(number).finished(made)
         assert run["status"] == "succeeded", run
