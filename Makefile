@@ -100,6 +100,7 @@ check: setup ## lint, format, types, layers, generated pages
 	$(PY) scripts/make_builder.py --check
 	$(PY) scripts/make_wire_models.py --check
 	$(PY) scripts/make_pictures.py --check
+	$(PY) scripts/make_curves.py --check
 	$(PY) -m pytest -q tests/tidy
 
 unit: setup ## the unit tests alone
@@ -194,6 +195,7 @@ web-check: web-source ## build the web app anew, and compare it with the one tha
 
 docs: setup client wire ## write the generated reference pages, modules and pictures
 	$(PY) scripts/make_pictures.py
+	$(PY) scripts/make_curves.py
 	$(PY) scripts/make_builder.py
 	$(PY) scripts/make_reference.py
 	$(PY) scripts/make_openapi.py

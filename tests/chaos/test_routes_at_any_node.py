@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from astraflow.api.openapi import document
 from astraflow.api.app import ROUTES
+from astraflow.api.openapi import document
 from tests.chaos.test_lanes import Site, key_of, site
 from tests.compat.make_store import stable
 from tests.definitions import link, node, workflow
