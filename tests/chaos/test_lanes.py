@@ -215,6 +215,9 @@ def test_one_lane_uses_all_slots_while_the_other_has_nothing_to_do(
         until(lambda folder=folder: len(list(folder.iterdir())) == 4, "four that run at once")  # type: ignore[misc]
         lanes = site.lane_of_runs()
         assert {lanes[run_id] for run_id in made} == {lane}
+        for number in (0, 1):
+            use = site.at(number).get("tenants/default")["use"]
+            assert (use["runs"], use["workers"]) == (4, 1), "of all lanes; one worker is one"
         (folder / "go").touch()
         for run_id in made:
             assert site.at(1).finished(run_id)["status"] == "succeeded"

@@ -146,6 +146,31 @@ def test_any_node_answers_for_any_tenant(nodes: Nodes) -> None:
 
 
 @pytest.mark.timeout(240)
+def test_any_node_shows_what_all_tenants_use(nodes: Nodes, tmp_path: Path) -> None:
+    for tenant in TENANTS:
+        nodes.start_worker(tenant, 0, 1)
+        nodes.at(0, tenant).submit(_waiting(tenant, tmp_path))
+    used = {"runs": 1, "tasks": 1, "workers": 1, "diskBytes": 0, "memoryBytes": 0}
+    wanted = {**dict.fromkeys(TENANTS, used), "default": dict.fromkeys(used, 0)}
+    for number in (0, 1):
+
+        def shown(number: int = number) -> bool:
+            items = nodes.at(number).get("tenants")["items"]
+            return {one["tenant"]: one["use"] for one in items} == wanted
+
+        until(shown, "what all tenants use")
+        for tenant in TENANTS:
+            assert nodes.at(number, tenant).get(f"tenants/{tenant}")["use"] == used
+    owner = nodes.owner_of(TENANTS[0])
+    silent = {one for one in TENANTS if nodes.owner_of(one) == owner}
+    with nodes.nodes[owner].frozen():
+        items = nodes.at(1 - owner).get("tenants")["items"]
+        found = {one["tenant"]: one["use"] for one in items}
+        assert all(found[one] in (None, used) for one in silent)
+        assert all(found[one] == used for one in set(TENANTS) - silent)
+
+
+@pytest.mark.timeout(240)
 def test_what_needs_no_credential_is_answered_by_any_node(nodes: Nodes) -> None:
     """Webhooks and signals belong to a tenant by their addresses alone."""
     for number, tenant in enumerate(TENANTS[:2]):

@@ -18,9 +18,12 @@ from astraflow.scheduler.bulk_runs import RunOrder, encode_order
 from astraflow.scheduler.feed_frames import FeedChange, FeedFrameReader, Frame, change_bytes
 from astraflow.scheduler.node_followers import ALIVE_S
 from astraflow.scheduler.remote_feed import LinkLost
+from astraflow.scheduler.tenant_usage import LaneUsage, joined
+from astraflow.store.store import HOME_SHARD
 
 if TYPE_CHECKING:
     from astraflow.api.node_signatures import NodeSignatures
+    from astraflow.core.engine.queries import TenantUsage
     from astraflow.core.ids import RunId
     from astraflow.scheduler.cluster_node import ClusterNode
     from astraflow.scheduler.feed import Feed
@@ -30,6 +33,7 @@ FEED: Final = f"{INTERNAL}feed"
 SNAPSHOT: Final = f"{INTERNAL}snapshot"
 LOADS: Final = f"{INTERNAL}loads"
 ORDERS: Final = f"{INTERNAL}orders"
+USAGES: Final = f"{INTERNAL}usages"
 HELLO: Final = f"{INTERNAL}hello"
 FEED_ID: Final = "x-astra-feed"
 """The header of the response that says by which id changes of an internal stream name it."""
@@ -43,6 +47,7 @@ MAX_CALLS: Final = 1_000
 
 _snapshot: Final = msgspec.json.Decoder(RunSnapshot)
 _item: Final = msgspec.json.Decoder(BulkItem)
+_usages: Final = msgspec.json.Decoder(dict[str, LaneUsage])
 _loads: Final = msgspec.json.Decoder(dict[str, WorkerLoad])
 
 
@@ -142,6 +147,25 @@ class NodeCalls:
             return None
         body = await self._ask(shard, f"{LOADS}?shard={shard}&tenant={quote(tenant)}")
         return None if body is None else _loads.decode(body)
+
+    async def usages(self) -> dict[str, TenantUsage]:
+        shards = sorted({HOME_SHARD, *self._node.seen.shards})
+        answers = await asyncio.gather(*map(self._usages_in, shards))
+        found: dict[str, list[LaneUsage]] = {}
+        silent: set[str] = set()
+        for shard, answer in zip(shards, answers, strict=True):
+            if answer is None:
+                silent.update(self._node.tenants_in(shard))
+            for tenant, counted in (answer or {}).items():
+                found.setdefault(tenant, []).append(counted)
+        return {tenant: joined(lanes) for tenant, lanes in found.items() if tenant not in silent}
+
+    async def _usages_in(self, shard: int) -> dict[str, LaneUsage] | None:
+        scheduler = self._node.scheduler_of(shard)
+        if scheduler is not None:
+            return scheduler.usages.here(self._node.tenants_in(shard))
+        body = await self._ask(shard, f"{USAGES}?shard={shard}")
+        return None if body is None else _usages.decode(body)
 
     async def carry_out(self, lane: int, order: RunOrder) -> BulkItem | None:
         shard = self._node.shard_of(order.tenant, lane)

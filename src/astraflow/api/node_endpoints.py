@@ -24,6 +24,7 @@ from astraflow.api.node_calls import (
     LOADS,
     ORDERS,
     SNAPSHOT,
+    USAGES,
     Hello,
 )
 from astraflow.api.responses import (
@@ -101,6 +102,8 @@ class NodeEndpoints:
             return self._change(path.removeprefix(f"{FEED}/"), shard, body)
         if (method, path) == ("POST", ORDERS):
             return await _carry_out(scheduler, body)
+        if (method, path) == ("GET", USAGES):
+            return json_response(scheduler.usages.here(self._node.tenants_in(shard)))
         if method == "GET" and path in (SNAPSHOT, LOADS):
             return await _known(scheduler, path, given.get("tenant", ""), given.get("run", ""))
         raise errors.Refused(errors.REQUEST_NO_ROUTE, "there is nothing at this path")

@@ -22,6 +22,7 @@ from astraflow.core.contract.tenants import (
     TenantRequest,
     TenantUse,
 )
+from astraflow.core.engine.queries import TenantUsage
 from astraflow.core.fleet.tenants import TenantRecord
 from astraflow.core.security.policy import ADMIN, SITE, SITE_TENANT
 from astraflow.core.timestamps import iso
@@ -42,7 +43,7 @@ class TenantEndpoints(Endpoints):
         record = await self._scheduler.tenants.create(
             wanted.tenant, wanted.changes(), by=request.subject
         )
-        return json_response(self._view(record), 201)
+        return json_response(await self._view(record), 201)
 
     @route("GET", TENANTS, SITE, "listTenants", "list tenants by name", tag="access",
            query=ListTenants, replies=TenantPage)  # fmt: skip
@@ -53,15 +54,15 @@ class TenantEndpoints(Endpoints):
         page = rest[: query.count]
         last = page[-1].tenant if len(rest) > len(page) else None
         cursor = self._cursors.make("tenants", tenant, last)
-        return json_response(
-            TenantPage(items=[self._view(one) for one in page], next_cursor=cursor)
-        )
+        used = await self._scheduler.usages.of([one.tenant for one in page])
+        items = [_shown(one, used.get(one.tenant)) for one in page]
+        return json_response(TenantPage(items=items, next_cursor=cursor))
 
     @route("GET", f"{TENANTS}/{{tenant}}", ADMIN, "getTenant",
            "show a tenant and what it uses", tag="access",
            text="An admin sees the own tenant, an admin of the site any.", replies=Tenant)  # fmt: skip
     async def show(self, request: Request[NoQuery]) -> AsgiApp:
-        return json_response(self._view(self._scheduler.tenants.get(self._seen_by(request))))
+        return json_response(await self._view(self._scheduler.tenants.get(self._seen_by(request))))
 
     @route("PATCH", f"{TENANTS}/{{tenant}}", SITE, "changeTenant",
            "change what a tenant may use", tag="access", body=TenantChange,
@@ -71,7 +72,7 @@ class TenantEndpoints(Endpoints):
         self._scheduler.tenants.get(tenant)
         wanted = decode_strict(await request.json_body(), _change)
         record = await self._scheduler.tenants.change(tenant, wanted.changes(), by=request.subject)
-        return json_response(self._view(record))
+        return json_response(await self._view(record))
 
     @route(
         "POST",
@@ -86,13 +87,13 @@ class TenantEndpoints(Endpoints):
     )
     async def suspend(self, request: Request[NoQuery]) -> AsgiApp:
         record = await self._scheduler.tenants.suspend(request.params["tenant"], by=request.subject)
-        return json_response(self._view(record))
+        return json_response(await self._view(record))
 
     @route("POST", f"{TENANTS}/{{tenant}}/resume", SITE, "resumeTenant",
            "let a suspended tenant go on", tag="access", replies=Tenant)  # fmt: skip
     async def resume(self, request: Request[NoQuery]) -> AsgiApp:
         record = await self._scheduler.tenants.resume(request.params["tenant"], by=request.subject)
-        return json_response(self._view(record))
+        return json_response(await self._view(record))
 
     @route("GET", f"{TENANTS}/{{tenant}}/lanes", ADMIN, "getLanes",
            "show the lanes of a tenant", tag="access",
@@ -127,13 +128,17 @@ class TenantEndpoints(Endpoints):
             raise errors.NotFound(errors.TENANT_NOT_FOUND, f"no such tenant: {tenant[:64]}")
         return self._scheduler.tenants.get(tenant).tenant
 
-    def _view(self, record: TenantRecord) -> Tenant:
-        policy, used = record.policy, self._scheduler.tenants.usage(record.tenant)
-        return Tenant(
-            tenant=record.tenant,
-            suspended=record.is_suspended,
-            **msgspec.structs.asdict(policy),
-            use=None if used is None else TenantUse(**used._asdict()),
-            created_at=iso(record.created_at) if record.created_at else None,
-            created_by=record.created_by,
-        )
+    async def _view(self, record: TenantRecord) -> Tenant:
+        used = await self._scheduler.usages.of([record.tenant])
+        return _shown(record, used.get(record.tenant))
+
+
+def _shown(record: TenantRecord, used: TenantUsage | None) -> Tenant:
+    return Tenant(
+        tenant=record.tenant,
+        suspended=record.is_suspended,
+        **msgspec.structs.asdict(record.policy),
+        use=None if used is None else TenantUse(**used._asdict()),
+        created_at=iso(record.created_at) if record.created_at else None,
+        created_by=record.created_by,
+    )

@@ -150,6 +150,16 @@ class ClusterNode:
         """Where a lane of a tenant is; None: there is no such lane, by the last look."""
         return next((one.shard for one in self.lanes_of(tenant) if one.lane == lane), None)
 
+    def tenants_in(self, shard: int) -> list[str]:
+        """Those with a lane in a shard, by the last look."""
+        found = [
+            tenant
+            for tenant, lanes in self.seen.lanes.items()
+            if any(one.shard == shard for one in lanes)
+        ]
+        has_site = shard == HOME_SHARD and SITE_TENANT not in self.seen.lanes
+        return [*found, SITE_TENANT] if has_site else found
+
     async def locate(self, tenant: str) -> None:
         """Be sure of where a tenant is that no look has shown: it may be a moment old. Raises: StoreError."""
         now = self._clock.now()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from astraflow.core.contract.events import RunSnapshot, WorkerLoad
     from astraflow.core.contract.reruns import BulkItem
+    from astraflow.core.engine.queries import TenantUsage
     from astraflow.core.ids import RunId
     from astraflow.scheduler.bulk_runs import RunOrder
     from astraflow.scheduler.feed import Feed
@@ -31,6 +32,9 @@ class OtherShards(Protocol):
     async def loads(self, tenant: str, lane: int) -> dict[str, WorkerLoad] | None:
         """What the workers of a tenant do, as the engine of a lane knows; None: its owner does not answer."""
 
+    async def usages(self) -> dict[str, TenantUsage]:
+        """What tenants use in all of their lanes; without those of which an owner does not answer."""
+
     async def carry_out(self, lane: int, order: RunOrder) -> BulkItem | None:
         """Have a lane carry out an order about one of its runs; None: its owner does not answer."""
 
@@ -49,6 +53,9 @@ class NoOtherShards:
 
     async def loads(self, tenant: str, lane: int) -> dict[str, WorkerLoad] | None:
         return None
+
+    async def usages(self) -> dict[str, TenantUsage]:
+        return {}
 
     async def carry_out(self, lane: int, order: RunOrder) -> BulkItem | None:
         return None

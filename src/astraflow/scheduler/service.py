@@ -37,6 +37,7 @@ from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import LaneFeeds, TenantEvents
 from astraflow.scheduler.tenant_lanes import TenantLaneService
+from astraflow.scheduler.tenant_usage import TenantUsages
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.trigger_table import TriggerTable
 from astraflow.scheduler.value_store import ValueStore
@@ -67,6 +68,7 @@ class Scheduler:
         self.users = identity.users
         self.logins = identity.logins
         self.tenants = identity.tenants
+        self.usages = TenantUsages(current, parts.lanes, parts.others)
         self.oidc = identity.oidc
         self.lanes = TenantLaneService(parts, current)
         self.audits = Audits(store, current, clock)

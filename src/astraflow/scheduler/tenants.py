@@ -21,7 +21,6 @@ from astraflow.core.engine.commands import (
     ResumeTenant,
     SuspendTenant,
 )
-from astraflow.core.engine.queries import TenantUsage
 from astraflow.core.fleet.tenants import TenantPolicy, TenantRecord
 from astraflow.core.security.bearer import TokenRecord
 from astraflow.core.security.policy import SITE_TENANT
@@ -29,7 +28,7 @@ from astraflow.core.security.rates import KeyedRateLimit
 from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.fleet_rows import tenant_of
-from astraflow.store.store import HOME_SHARD, Store
+from astraflow.store.store import Store
 
 BURST_S: Final = 2.0
 """A quiet tenant may send as many requests at once as it may in so many seconds."""
@@ -122,12 +121,6 @@ class Tenants:
         known = {SITE_TENANT: _SITE}
         known.update((row.tenant, tenant_of(row)) for row in await self._store.all_tenants())
         return [known[name] for name in sorted(known)]
-
-    def usage(self, tenant: str) -> TenantUsage | None:
-        """What a tenant uses; None, if it is not one of this shard."""
-        ask, shard = self._current.engine.ask, self._current.claim.shard
-        is_here = ask.tenant(tenant) is not None or (tenant == SITE_TENANT and shard == HOME_SHARD)
-        return ask.usage(tenant) if is_here else None
 
     # -- rates ------------------------------------------------------------------------------
 

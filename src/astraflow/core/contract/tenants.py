@@ -60,10 +60,7 @@ class Tenant(RestObject, frozen=True, kw_only=True):
     drain_disk_pct: Annotated[float | None, doc(_DRAIN_DISK)]
     use: Annotated[
         TenantUse | None,
-        doc(
-            "What it uses of that. In a list it is null for a tenant that another scheduler of the same store serves: "
-            "ask for the tenant itself."
-        ),
+        doc("What it uses of that; null if another scheduler serves it and does not answer."),
     ]
     created_at: Annotated[Timestamp | None, doc("When it was made; null: it was always there.")]
     created_by: Annotated[str, doc("Who made it.")]
