@@ -1,8 +1,9 @@
 """Named points at which a test ends this process, as if the power had gone just there.
 
 `ASTRA_CHAOS_POINT=after-commit:3` kills the process with SIGKILL when it passes the point for the third time;
-`after-commit:3:block` blocks the thread there for ever instead. Without the variable there is nothing at these points
-but a call that does nothing.
+`after-commit:3:block` blocks the thread there for ever instead. The points `restoring` and `placing` are those of a
+shard: `placing/7:1:block` blocks before the first task of shard 7 is placed. Without the variable there is nothing at
+these points but a call that does nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ POINTS: Final = (
     "after-commit",
     "before-send",
     "after-send",
+    "restoring",
+    "placing",
     "package-ordered",
     "package-downloaded",
     "package-unpacked",
@@ -43,7 +46,11 @@ def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
     if not wanted:
         return _pass_by
     point, times, act = [*wanted.split(":", 2), "", ""][:3]
-    if point not in POINTS or not (times or "1").isdecimal() or act not in ("", "block"):
+    if (
+        point.partition("/")[0] not in POINTS
+        or not (times or "1").isdecimal()
+        or act not in ("", "block")
+    ):
         raise errors.Refused(
             errors.CONFIG_INVALID,
             f"{VARIABLE} is POINT:TIMES or POINT:TIMES:block with one of {', '.join(POINTS)}: {wanted}",

@@ -81,7 +81,7 @@ async def serve(
     try:
         async with (
             reporting(manager, served.status),
-            watched_loop(watchdog_s, served.is_serving),
+            watched_loop(watchdog_s, served.is_serving, served.blame),
         ):
             if stop is not None:
                 await _run(served, server, sock, stop, lambda: on_ready(_origin(sock, tls)))

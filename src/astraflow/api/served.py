@@ -13,6 +13,8 @@ from astraflow.scheduler.shard_lanes import ONLY_LANES
 from astraflow.store import is_shared
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from astraflow.api.app import Application
     from astraflow.api.asgi import AsgiApp
     from astraflow.clock import Clock
@@ -50,6 +52,10 @@ class Served(Protocol):
 
     def is_serving(self) -> bool:
         """Whether it owns something now that another process could have."""
+
+    def blame(self, frame: FrameType) -> None:
+        """The loop is blocked, and this process ends: find out whose work it is by what the loop's thread is doing, and
+        keep it. Called in another thread."""
 
     def status(self) -> str | None:
         """What it does, for people; None while it starts."""
@@ -136,6 +142,9 @@ class ServedAlone:
 
     def is_serving(self) -> bool:
         return False
+
+    def blame(self, frame: FrameType) -> None:
+        """Nobody else serves what blocks it."""
 
 
 def open_served(deployment: Deployment, store: Store) -> Served:

@@ -23,11 +23,14 @@ from astraflow.scheduler.cluster_node import ClusterNode
 from astraflow.scheduler.followed_credentials import FollowedCredentials
 from astraflow.scheduler.node_followers import NodeFollowers
 from astraflow.scheduler.remote_feed import RemoteFeed
+from astraflow.scheduler.shard_blame import blame_shard
 from astraflow.store.cluster import StoredCluster
 from astraflow.store.postgres import PostgresStore
 from astraflow.ulids import Ulids
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from astraflow.api.app import Application
     from astraflow.api.served import Deployment
     from astraflow.config import SchedulerSettings
@@ -69,6 +72,7 @@ class ServedNode:
         self.leave = self._node.leave
         self.status = self._node.status
         deployment.metrics.ready.follow(lambda: {(): float(self.is_ready())})
+        deployment.metrics.shards_parked.follow(self._node.parked.counts)
 
     def _make(self, shard: int, turns: ShardTurns, lanes: SeenLanes) -> Scheduler:
         store = self._store.of_shard(shard)
@@ -101,6 +105,9 @@ class ServedNode:
 
     def is_serving(self) -> bool:
         return bool(self._node.schedulers())
+
+    def blame(self, frame: FrameType) -> None:
+        blame_shard(self._cluster, frame)
 
     def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
         shard = self._node.shard_of(tenant, lane)

@@ -1,20 +1,32 @@
-"""`astra db nodes`: the schedulers that share a store, and whose tenants are whose."""
+"""`astra db nodes` and `astra db unpark`: the schedulers that share a store, and whose tenants are whose."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from astraflow.cli.exit_codes import note
-from astraflow.cli.output import AsJson, show_json, show_table
+from astraflow.cli.output import AsJson, answer, show_json, show_table
 from astraflow.cli.server import Config, DataDir, run_loop
 from astraflow.cli.store_info import DatabaseUrl, look_into, settings_of
+from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
+from astraflow.core.cluster.parking import PARKING_REMEDIES, parking_ends_s
 from astraflow.core.security.policy import SITE_TENANT
 from astraflow.store import is_shared, open_store
 from astraflow.store.store import HOME_SHARD
 
 if TYPE_CHECKING:
+    from astraflow.config import SchedulerSettings
     from astraflow.core.cluster.shards import NodeSeen, ShardSeen
+    from astraflow.store.cluster import StoredCluster
+
+_ONE_SCHEDULER = "SQLite is used by one scheduler"
+_NEVER_USED = "No scheduler of this version has used the store"
+ShardNumber = Annotated[int, typer.Argument(metavar="SHARD", min=0, help="Number of the shard")]
 
 
 def nodes(
@@ -26,23 +38,56 @@ def nodes(
     """Show the schedulers of a PostgreSQL store and the tenants that each serves. Works while they run."""
     settings = settings_of(data_dir, database_url, config)
     if not is_shared(settings.store_url):
-        note("SQLite is used by one scheduler; `astra db status` shows it")
+        note(f"{_ONE_SCHEDULER}; `astra db status` shows it")
         return
-    found = look_into(settings)
-    if found.schema_version < found.newest_version:
-        note("No scheduler of this version has used the store; `astra db status` shows its schema")
+    if not _is_used(settings):
+        note(f"{_NEVER_USED}; `astra db status` shows its schema")
         return
-    shown = run_loop(_look(settings.store_url))
+    shown, parked = run_loop(_look(settings.store_url))
     if as_json:
-        show_json({"nodes": shown})
+        show_json({"nodes": shown, "parkedShards": parked})
         return
     rows = [
         (one["nodeId"], one["url"], one["state"], ", ".join(one["tenants"]) or "-") for one in shown
     ]
     show_table(("node", "url", "state", "tenants"), rows)
+    for one in parked:
+        tenants = ", ".join(one["tenants"]) or "none"
+        note(
+            f"\nShard {one['shard']} is {one['state']} for {one['endsInSeconds']} s more: its work has ended "
+            f"{one['losses']} schedulers. Tenants: {tenants}\n"
+            f"hint: {PARKING_REMEDIES[one['state']]}, then `astra db unpark {one['shard']}`"
+        )
 
 
-async def _look(url: str) -> list[dict[str, Any]]:
+def unpark(
+    shard: ShardNumber,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a parked shard go on, or a withheld one be served again. Its scheduler notices within a second."""
+    settings = settings_of(data_dir, database_url, config)
+    if not is_shared(settings.store_url):
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            f"{_ONE_SCHEDULER}: it has no shards that could be parked",
+            detail={"hint": "name the PostgreSQL database with --database-url"},
+        )
+    if not _is_used(settings):
+        raise errors.Conflict(errors.SHARD_NOT_PARKED, f"{_NEVER_USED}: no shard is parked")
+    run_loop(_unpark(settings.store_url, shard))
+    answer({"shard": shard, "state": "open"}, f"Shard {shard} is not parked any more", as_json)
+
+
+def _is_used(settings: SchedulerSettings) -> bool:
+    found = look_into(settings)
+    return found.schema_version >= found.newest_version
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[StoredCluster]:
     # Imported here: the other commands need no PostgreSQL.
     from astraflow.store.cluster import StoredCluster
     from astraflow.store.postgres import PostgresStore
@@ -52,15 +97,36 @@ async def _look(url: str) -> list[dict[str, Any]]:
     cluster = StoredCluster(store.database.site)
     await cluster.open()
     try:
+        yield cluster
+    finally:
+        await cluster.close()
+
+
+async def _unpark(url: str, shard: int) -> None:
+    """Raises: Conflict, when the shard is not parked; StoreError."""
+    async with _opened(url) as cluster:
+        seen = {one.shard: one for one in await cluster.shards()}
+        if shard not in seen:
+            served = ", ".join(map(str, seen))
+            raise errors.Conflict(
+                errors.SHARD_NOT_PARKED,
+                f"No tenant lives in shard {shard}; shards with tenants: {served}",
+            )
+        if seen[shard].parking == "open" or not await cluster.clear_losses(shard):
+            raise errors.Conflict(errors.SHARD_NOT_PARKED, f"Shard {shard} is not parked")
+
+
+async def _look(url: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The nodes, and the shards that are parked."""
+    async with _opened(url) as cluster:
         tenants: dict[int, list[str]] = {HOME_SHARD: [SITE_TENANT]}
         lanes = await cluster.lanes()
         for row in await cluster.tenants():
             for one in lanes.get(row, (LaneSeen(HOME_LANE, HOME_SHARD),)):
                 tenants.setdefault(one.shard, []).append(lane_name(row, one.lane))
         shards = await cluster.shards()
-        return [_shown(node, shards, tenants) for node in await cluster.nodes()]
-    finally:
-        await cluster.close()
+        parked = [_parked(seen, tenants) for seen in shards if seen.parking != "open"]
+        return [_shown(node, shards, tenants) for node in await cluster.nodes()], parked
 
 
 def _shown(
@@ -75,4 +141,14 @@ def _shown(
         "seenSecondsAgo": round(node.seen_s, 1),
         "shards": own,
         "tenants": sorted(name for shard in own for name in tenants.get(shard, [])),
+    }
+
+
+def _parked(seen: ShardSeen, tenants: dict[int, list[str]]) -> dict[str, Any]:
+    return {
+        "shard": seen.shard,
+        "state": seen.parking,
+        "losses": len(seen.losses),
+        "endsInSeconds": round(parking_ends_s(seen.losses)),
+        "tenants": sorted(tenants.get(seen.shard, [])),
     }

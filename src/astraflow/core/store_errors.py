@@ -63,5 +63,8 @@ SHARD_MOVED = again("E.SHARD.MOVED", 421,
 SHARD_UNREACHABLE = again("E.SHARD.UNREACHABLE", 503,
     "the scheduler that owns the tenant of the request does not answer; what changes something may have been done",
     "try again after Retry-After, with the same Idempotency-Key")
+SHARD_NOT_PARKED = final("E.SHARD.NOT_PARKED", 409,
+    "the shard is neither parked nor withheld",
+    "see which shards are, with `astra db nodes`")
 
 # fmt: on

@@ -284,6 +284,11 @@ class Metrics:
         self.sse_dropped = Counter(
             "astraflow_sse_dropped_total", "streams ended because nobody read", tenant
         )
+        self.shards_parked = Gauge(
+            "astraflow_shards_parked",
+            "shards whose work ends schedulers, of the whole site: parked or withheld",
+            ("state",),
+        )
         self.node_feeds = Gauge(
             "astraflow_node_feeds",
             "streams of other nodes that follow shards which are served here",

@@ -24,6 +24,7 @@ from astraflow.core.cluster.shards import NodeSeen, ShardMoves, ShardSeen
 from astraflow.core.engine.lanes import TenantLanes
 from astraflow.core.protocol.control import LanePlace
 from astraflow.core.security.policy import SITE_TENANT
+from astraflow.scheduler.parked_shards import ParkedShards
 from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.store.cluster import LANES_CHANGE
 from astraflow.store.identity import TOKENS_CHANGE
@@ -128,6 +129,7 @@ class ClusterNode:
         """By shard: the tenants with a lane in it that have several."""
         self._lanes_read_at = float("-inf")
         self._asked: dict[str, float] = {}  # when tenants were asked for that no look has shown
+        self.parked = ParkedShards(self)
         self._moves = ShardMoves(node_id)
         self._shards: dict[int, _Shard] = {}
         self._renewed_at = float("-inf")
@@ -232,7 +234,7 @@ class ClusterNode:
             return "the scheduler is about to end"
         if self.is_blind:
             return "the store does not answer"
-        if self.url_of(HOME_SHARD) is not None:
+        if self.url_of(HOME_SHARD) is not None or self.parked.is_withheld(HOME_SHARD):
             return None
         return self.home.problem()
 
@@ -365,6 +367,7 @@ class ClusterNode:
             )
             self._note_several()
             self._end_outgrown(before)
+            self.parked.note(shards)
             self._move(nodes, [self._with_tenants(one) for one in shards], now)
         tokens = self.seen.changes.get(TOKENS_CHANGE)
         if tokens != self._read_tokens:

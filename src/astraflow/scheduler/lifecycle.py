@@ -7,6 +7,8 @@ Rule 3: where several nodes share a store, it claims its shard only in its turn,
         (`shard_turns.py`).
 Rule 4: an engine that failed is restored from the store. If it is known at what it failed, that is kept out
         (`frame_quarantine.py`); if not, and it happens again and again, the scheduler ends.
+Rule 5: a scheduler that ends because of what its shard has stored notes it in the store first, while the claim is its
+        own: whoever claims the shard next must know (`core.cluster.parking`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from astraflow.core import errors
 from astraflow.scheduler.blob_services import BlobServices
@@ -32,6 +34,9 @@ from astraflow.scheduler.shard_turns import GivenBack, ShardTurns
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.writer import EngineFailed
+
+if TYPE_CHECKING:
+    from astraflow.store.store import Claim
 
 _log: Final = logging.getLogger(__name__)
 
@@ -117,9 +122,7 @@ class Lifecycle:
                 await self._vault.load(claim)
             if self._triggers is not None:
                 await self._triggers.table.load()
-            serving = await open_serving(
-                parts, claim, self._plans, self._feed, self._effects, self._quarantine
-            )
+            serving = await self._restore(claim)
             _log.info("serving shard %d with epoch %d", claim.shard, claim.epoch)
             self._current.begin(serving)
             self._feed.begin()
@@ -130,6 +133,9 @@ class Lifecycle:
                 turns = [] if self._turns is None else [self._turns.until_given()]
                 lanes = self._lanes_of(serving)
                 await serving.run(self._credentials.tend(), *blobs, *triggers, *turns, *lanes)
+            except EngineFailed as failure:
+                await self._count_failure(failure, claim, parts.clock.now() - began)
+                raise
             finally:
                 self._current.end()
                 if self._blobs is not None:
@@ -143,7 +149,7 @@ class Lifecycle:
         except GivenBack as gave:
             self._current.explain(str(gave))
         except EngineFailed as failure:
-            await self._after_failure(failure, parts.clock.now() - began)
+            await self._after_failure(failure)
         except errors.StoreError as error:
             if error.code.code not in PASSING:
                 raise
@@ -152,6 +158,25 @@ class Lifecycle:
                 "restarting from the store: %s", error.message, extra={"code": error.code.code}
             )
             await asyncio.sleep(START_OVER_S)
+
+    async def _restore(self, claim: Claim) -> Serving:
+        try:
+            return await open_serving(
+                self._parts, claim, self._plans, self._feed, self._effects, self._quarantine
+            )
+        except errors.StoreError:
+            raise
+        except Exception:
+            await self._note_loss(claim)  # what is stored cannot be restored: this ends the process
+            raise
+
+    async def _note_loss(self, claim: Claim) -> None:
+        cluster = self._parts.cluster
+        if cluster is None:
+            return
+        _log.error("shard %d ends this scheduler: it is noted against the shard", claim.shard)
+        with suppress(errors.StoreError):
+            await cluster.note_loss(claim)
 
     def _lanes_of(self, serving: Serving) -> list[Coroutine[None, None, None]]:
         cluster = self._parts.cluster
@@ -165,12 +190,18 @@ class Lifecycle:
             _log.info("%s", problem)
         await asyncio.sleep(CLAIM_RETRY_S)
 
-    async def _after_failure(self, failure: EngineFailed, served_s: float) -> None:
+    async def _count_failure(self, failure: EngineFailed, claim: Claim, served_s: float) -> None:
+        if failure.is_known:
+            return
+        self._failures = 1 if served_s >= FAILURES_APART_S else self._failures + 1
+        if self._failures >= MAX_FAILURES:
+            await self._note_loss(claim)
+
+    async def _after_failure(self, failure: EngineFailed) -> None:
         """Go on with another engine, unless that leads nowhere."""
         self._current.explain("an engine failed: restarting from the store")
         if failure.is_known:
             return
-        self._failures = 1 if served_s >= FAILURES_APART_S else self._failures + 1
         if self._failures >= MAX_FAILURES:
             raise failure
         await asyncio.sleep(START_OVER_S)

@@ -150,6 +150,11 @@ class Scheduler:
         kind = type(self._store.database).__name__.removesuffix("Database").lower()
         return kind, await self._store.usage()
 
+    def set_parked(self, is_parked: bool) -> None:
+        """Whether nothing of its shard is placed, if it serves."""
+        if self._current.is_serving:
+            self._current.writer.set_parked(is_parked)
+
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""
         self._feed.end()

@@ -248,6 +248,8 @@ async def open_serving(
         may_speak=ownership.may_speak,
     )
     engine = Engine(parts.engine, gateway, ownership, parts.rng, clock.now())
+    engine.set_parked(claim.is_parked)
+    parts.reached(f"restoring/{claim.shard}")
     rows = await store.active_runs()
     workers = await store.workers()
     await (

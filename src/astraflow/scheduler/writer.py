@@ -123,7 +123,8 @@ class Writer:
         self._effects = effects
         self.feed = feed
         self._store = store
-        self._claim = claim
+        self.claim = claim
+        self._placing = f"placing/{claim.shard}"
         self._clock = clock
         self._gauge = gauge
         self._batch_log = BatchLog()
@@ -194,6 +195,11 @@ class Writer:
     def set_lanes(self, tenant: str, lanes: TenantLanes | None) -> None:
         """Which lanes a tenant has beside the one that is decided here."""
         self._let(lambda now, at: self.engine.set_lanes(tenant, lanes, now, at))
+
+    def set_parked(self, is_parked: bool) -> None:
+        """Whether nothing is placed here: the work of this shard has ended nodes."""
+        if self.engine.is_parked != is_parked:
+            self._let(lambda now, at: self.engine.set_parked(is_parked))
 
     def learn_tenant(self, record: TenantRecord) -> None:
         """The home of a tenant has stored this of it."""
@@ -430,6 +436,8 @@ class Writer:
     def _decide(self) -> _Decided:
         """What is to be committed now, as the rows that it is."""
         clock = self._clock
+        if self.engine.will_place:
+            self._reached(self._placing)
         batch = self.engine.take_batch(clock.now(), clock.wall_ms())
         changes = None
         if batch is not None and batch.has_facts:
@@ -471,7 +479,7 @@ class Writer:
         self._commits += 1
         self._committing_since = started = self._clock.now()
         try:
-            await self._store.commit(self._claim, self._commits, changes)
+            await self._store.commit(self.claim, self._commits, changes)
         except errors.OutcomeUnknown:
             # R16: "resolved by reading back … never by guessing".
             if not await self._read_back():
@@ -483,7 +491,7 @@ class Writer:
     async def _read_back(self) -> bool:
         while True:
             try:
-                return await self._store.is_committed(self._claim, self._commits)
+                return await self._store.is_committed(self.claim, self._commits)
             except errors.StoreError as error:
                 if error.code is not errors.STORE_UNAVAILABLE:
                     raise

@@ -5,21 +5,27 @@ Nothing here is written under a claim. A row is of one process, or says what sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 import astraflow
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, PackageWant, ReservedKey, lane_name
+from astraflow.core.cluster.parking import KEPT_LOSSES
 from astraflow.core.cluster.shards import NodeSeen, ShardSeen
 from astraflow.store.content import check_values
 from astraflow.store.database import all_rows
 from astraflow.store.identity import TOKENS_CHANGE
 from astraflow.store.postgres import GONE_S
+from astraflow.store.postgres_connection import connect, read_errors
 from astraflow.store.rows import LaneRow, TenantRow
 
 if TYPE_CHECKING:
     from astraflow.core.ids import RunId
     from astraflow.store.postgres import PostgresSite
+    from astraflow.store.store import Claim
 
+NOTE_TIMEOUT_S: Final = 1.0
+"""For the last words of a process that ends."""
 LANES_CHANGE = "lanes_change"
 """The value of the site that differs after each change of lanes."""
 
@@ -55,7 +61,26 @@ class StoredCluster:
     async def shards(self) -> list[ShardSeen]:
         """Those that a tenant lives in."""
         found = await self._site.rows("look_at_shards", gone_s=GONE_S)
-        return [ShardSeen(*row) for row in found]
+        return [
+            ShardSeen(shard, owner, is_free, losses=tuple(losses))
+            for shard, owner, is_free, losses in found
+        ]
+
+    async def note_loss(self, claim: Claim) -> None:
+        """The work of the shard ends this process. On a connection of its own, from any thread: the loop that has the
+        others may be blocked. Raises: StoreError, also when it takes too long."""
+        note = self._site.statements["note_shard_loss"]
+        values = {"shard": claim.shard, "epoch": claim.epoch, "kept": KEPT_LOSSES}
+        async with read_errors(), asyncio.timeout(NOTE_TIMEOUT_S):
+            connection = await connect(self._site.url)
+            try:
+                await connection.fetchval(note.text, *note.arguments(values))
+            finally:
+                connection.terminate()
+
+    async def clear_losses(self, shard: int) -> bool:
+        """Forget that the work of a shard has ended nodes; False if it never has. Raises: StoreError."""
+        return bool(await self._site.change("clear_shard_losses", shard=shard))
 
     async def lanes(self) -> dict[str, tuple[LaneSeen, ...]]:
         """The lanes of each tenant that has some; the others have one, in shard 0."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.cluster.parking import parking_of
 from astraflow.core.errors import StoreError
 from astraflow.store.content import check_changes, check_values, refused
 from astraflow.store.postgres_commit import CommitStatements
@@ -180,8 +181,9 @@ class PostgresShard:
                 row = await self._row("claim", owner=owner, ttl_s=self._ttl_s, gone_s=GONE_S)
             if row is None:
                 return None
-            epoch, self.writer = row
-            return Claim(owner, epoch, self._ttl_s, self._shard)
+            epoch, self.writer, losses = row
+            is_parked = parking_of(losses) != "open"
+            return Claim(owner, epoch, self._ttl_s, self._shard, is_parked)
 
     async def renew(self, claim: Claim) -> bool:
         # Behind the commit that is under way: an owner whose commits hang must not keep others out.

@@ -42,6 +42,8 @@ class Claim(msgspec.Struct, frozen=True):
     ttl_s: float | None
     shard: int = HOME_SHARD
     """Every statement of a claim names it."""
+    is_parked: bool = False
+    """Whether nothing of the shard is to be placed: its work has ended the nodes that served it before."""
 
 
 class Retention(msgspec.Struct, frozen=True):

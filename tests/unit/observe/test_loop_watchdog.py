@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import FrameType
 
-from astraflow.observe.loop_watchdog import LOOKS, MissedBeats, watched_loop
+from astraflow.observe.loop_watchdog import LOOKS, USELESS_LOOKS, MissedBeats, watched_loop
+
+
+def _nobody(frame: FrameType) -> None:
+    raise AssertionError("it is not blocked")
 
 
 def test_a_loop_that_beats_between_two_looks_is_never_blocked() -> None:
@@ -32,9 +37,19 @@ def test_a_process_that_was_stopped_as_a_whole_has_missed_one_look() -> None:
     assert not missed.is_blocked(8)
 
 
+def test_a_loop_that_is_blocked_for_long_ends_also_a_process_that_serves_nothing() -> None:
+    missed = MissedBeats()
+    missed.is_blocked(1)
+    seen = [(missed.is_blocked(1), missed.is_useless) for _ in range(USELESS_LOOKS)]
+    assert seen[LOOKS - 1] == (True, False)
+    assert seen[-2:] == [(True, False), (True, True)]
+    assert not missed.is_blocked(2)
+    assert not missed.is_useless
+
+
 async def test_a_loop_that_goes_on_is_left_alone_and_the_thread_ends_with_it() -> None:
-    async with watched_loop(0.01, lambda: True):
+    async with watched_loop(0.01, lambda: True, _nobody):
         for _ in range(200):
             await asyncio.sleep(0)
-    async with watched_loop(0, lambda: True):
+    async with watched_loop(0, lambda: True, _nobody):
         await asyncio.sleep(0)

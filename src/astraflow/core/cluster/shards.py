@@ -14,6 +14,7 @@ Rule 4: a shard is given back if the node that would take it has lived for `STEA
         owner gives one in `GIVE_EVERY_S`, and none that it has owned for less than `KEEP_S`: a node that comes and goes
         moves a shard once a minute.
 Rule 5: a node that leaves claims nothing. It gives its shards back as it ends.
+Rule 6: a withheld shard (`parking`) is nobody's: no node claims it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 import msgspec
+
+from astraflow.core.cluster.parking import Parking, parking_of
 
 LIVE_S: Final = 5.0
 """A node that was not seen for so long has ended."""
@@ -72,6 +75,12 @@ class ShardSeen(msgspec.Struct, frozen=True):
     """Whether the store would let another claim it."""
     tenants: frozenset[str] = frozenset()
     """Those with several lanes that have one in it."""
+    losses: tuple[float, ...] = ()
+    """How many seconds ago its own work has ended nodes."""
+
+    @property
+    def parking(self) -> Parking:
+        return parking_of(self.losses)
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -166,6 +175,7 @@ class ShardMoves:
         is_leaving: bool = False,
     ) -> Moves:
         """What to do after a look at the store."""
+        shards = [one for one in shards if one.parking != "withheld"]
         self._note(shards, now)
         if is_leaving:
             return Moves()

@@ -276,6 +276,14 @@ class Engine:
         self._wakes_at = inf if due is None else due
         return due
 
+    def set_parked(self, is_parked: bool) -> None:
+        """Whether this shard places no task; all else goes on. What is placed already runs to its end."""
+        self.view.is_parked = is_parked
+
+    @property
+    def is_parked(self) -> bool:
+        return self.view.is_parked
+
     # -- starting: call these before anything is received -------------------------------------
 
     def restore_worker(
@@ -385,7 +393,7 @@ class Engine:
     def take_batch(self, now: float, at: int) -> Batch | None:
         """Place what can be placed, and return what is to be committed; None if there is nothing."""
         self._enter(now, at)
-        if self.ownership.may_speak(now):
+        if self.ownership.may_speak(now) and not self.view.is_parked:
             place(self.view)
             self._fail_unplaceable()
             if self.view.lanes:
@@ -406,12 +414,17 @@ class Engine:
     @property
     def has_more(self) -> bool:
         """Whether `take_batch` has something to hand out, or to place."""
-        return self.has_decided or self.view.queue.has_candidates
+        return self.has_decided or self.will_place
+
+    @property
+    def will_place(self) -> bool:
+        """Whether `take_batch` looks for places."""
+        return self.view.queue.has_candidates and not self.view.is_parked
 
     @property
     def may_wait(self) -> bool:
         """Whether what is decided may wait a little for company: with it, it costs no transaction of its own."""
-        return self.view.batch.may_wait and not self.view.queue.has_candidates
+        return self.view.batch.may_wait and not self.will_place
 
     def committed(self, batch: Batch, now: float, at: int) -> None:
         """The batch is durable: perform its effects."""

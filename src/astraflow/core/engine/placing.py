@@ -46,6 +46,9 @@ PLACE_BUDGET = 2_000
 """How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""
 LEASE_COSTS = 7
 """A task that is leased costs as much as so many that are only looked at."""
+PARKED = (
+    "its shard is parked: its work has ended several schedulers; nothing of it is started for now"
+)
 UNTYPED = "resource"
 """The type of a reference whose author named none; the wire wants one (seed 000 §3.1)."""
 
@@ -290,6 +293,8 @@ def why_no_place(view: View, demand: Demand) -> WaitReason:
     """What the tasks of a demand wait for."""
     if view.tenants.is_suspended(demand.tenant):
         return WaitReason("tenant", f"tenant {demand.tenant} is suspended")
+    if view.is_parked:
+        return WaitReason("tenant", PARKED)
     chosen = choose(demand, view.workers)
     if not isinstance(chosen, NoPlace):
         return WaitReason("slot", "")

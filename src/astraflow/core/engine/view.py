@@ -130,6 +130,8 @@ class View:
         self.placing = PlacementNotes()
         self.sent = SentFrames()
         self.submissions = Submissions(settings.remember_submissions_s)
+        self.is_parked = False
+        """Whether no task is placed (`core.cluster.parking`)."""
         self.counters: dict[str, int] = {}
         self.timers = Timers()
         self._began = now  # from when on workers can have been heard

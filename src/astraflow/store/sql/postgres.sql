@@ -74,10 +74,11 @@ WHERE shard = :shard AND (
         )
     )
 )
-RETURNING epoch, writer
+RETURNING epoch, writer, ARRAY(
+    SELECT CAST(extract(epoch FROM clock_timestamp() - moment) AS float8) FROM unnest(lost_at) AS moment)
 
 -- name: look_at_shards
--- Those that a tenant lives in, and whether `claim` would find them free.
+-- Those that a tenant lives in, whether `claim` would find them free, and how long ago their own work has ended nodes.
 SELECT shard, owner, leased_until <= clock_timestamp() OR (
         backend_epoch = epoch AND backend_start IS NOT NULL
         AND renewed_at <= clock_timestamp() - make_interval(secs => :gone_s)
@@ -85,9 +86,20 @@ SELECT shard, owner, leased_until <= clock_timestamp() OR (
             SELECT 1 FROM pg_stat_activity AS a
             WHERE a.pid = s.backend_pid AND (a.backend_start IS NULL OR a.backend_start = s.backend_start)
         )
-    )
+    ), ARRAY(SELECT CAST(extract(epoch FROM clock_timestamp() - moment) AS float8) FROM unnest(lost_at) AS moment)
 FROM shards AS s WHERE shard = 0 OR EXISTS (SELECT 1 FROM lanes AS l WHERE l.shard = s.shard)
 ORDER BY shard
+
+-- name: note_shard_loss
+-- The work of this shard ends its node. Once the epoch is another one the node has no part in it any more.
+UPDATE shards SET lost_at = ARRAY(
+    SELECT moment FROM unnest(lost_at || clock_timestamp()) AS moment ORDER BY moment DESC LIMIT :kept)
+WHERE shard = :shard AND epoch = :epoch
+RETURNING true
+
+-- name: clear_shard_losses
+UPDATE shards SET lost_at = '{}' WHERE shard = :shard AND lost_at <> '{}'
+RETURNING true
 
 -- name: look_at_nodes
 SELECT node_id, url, CAST(extract(epoch FROM clock_timestamp() - seen_at) AS float8),

@@ -70,6 +70,27 @@ def test_a_free_shard_is_claimed_by_the_first_at_once_and_by_another_later() -> 
     assert late.decide(nodes, [free(1)], 10.0 + ORPHAN_S).claim == {1}
 
 
+def test_a_withheld_shard_is_nobodys_and_a_parked_one_is_like_any_other() -> None:
+    nodes = seen("a", "b")
+    parked = ShardSeen(1, "gone", True, losses=(0.0, 1.0, 2.0))
+    withheld = ShardSeen(2, "gone", True, losses=(0.0, 1.0, 2.0, 3.0))
+    claims: set[int] = set()
+    for name in ("a", "b"):
+        moves = ShardMoves(name)
+        moves.decide(nodes, [parked, withheld], 0.0)
+        claims |= moves.decide(nodes, [parked, withheld], 10 * ORPHAN_S).claim
+    assert claims == {1}
+
+
+def test_a_shard_that_is_not_withheld_any_more_is_claimed_as_if_it_had_just_become_free() -> None:
+    nodes = seen("a", "b")
+    winner, other = (first(1, "a", "b"), next(n for n in "ab" if n != first(1, "a", "b")))
+    for name, wanted in ((winner, {1}), (other, set())):
+        moves = ShardMoves(name)
+        moves.decide(nodes, [ShardSeen(1, "", True, losses=(0.0,) * 4)], 0.0)
+        assert moves.decide(nodes, [free(1)], 10 * ORPHAN_S).claim == wanted
+
+
 def test_a_shard_that_was_owned_between_two_looks_is_not_an_orphan() -> None:
     nodes = seen("a", "b")
     other = next(n for n in "ab" if n != first(1, "a", "b"))
