@@ -16,7 +16,7 @@ from tests.chaos.test_nodes import Nodes
 from tests.definitions import node, workflow
 from tests.processes.command_line import Done, astra
 from tests.processes.postgres import ask, postgres_server
-from tests.processes.system import System
+from tests.processes.system import SECRET, System
 from tests.processes.waiting import until
 
 POISON, OTHER = "acme", "globex"
@@ -88,7 +88,8 @@ class ParkedSite:
             assert rest.finished(accepted.json()["runId"])["status"] == "succeeded"
 
     def command(self, *words: str) -> Done:
-        return astra("db", *words, "--database-url", self.url, "--json", cwd=self._folder)
+        said = ("db", *words, "--database-url", self.url, "--json")
+        return astra(*said, cwd=self._folder, ASTRA_SCHEDULER_SECRET=SECRET)
 
 
 @pytest.fixture
