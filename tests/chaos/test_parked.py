@@ -176,6 +176,24 @@ def test_a_shard_that_ends_nodes_although_it_is_parked_is_withheld(site: ParkedS
 
 
 @pytest.mark.timeout(300)
+def test_a_shard_that_cannot_be_restored_is_withheld_and_the_others_are_served(
+    site: ParkedSite,
+) -> None:
+    nodes = site.nodes
+    broken = nodes.at(0, POISON).submit(BODY["workflow"])
+    ask(site.url, f"UPDATE astraflow.fact_segments SET body = 'no facts' WHERE run_id = '{broken}'")
+    site.restart()
+    site.supervise(PARKED_FROM + 1)
+    site.check_others()
+    assert site.losses() == {site.shard: PARKED_FROM + 1}
+    assert site.ends == PARKED_FROM + 1
+    ask(site.url, f"DELETE FROM astraflow.fact_segments WHERE run_id = '{broken}'")
+    ask(site.url, f"DELETE FROM astraflow.runs WHERE run_id = '{broken}'")
+    assert site.command("unpark", str(site.shard)).code == 0
+    until(lambda: nodes.at(0, POISON).status("/api/v1/runs") == 200, "its owner")
+
+
+@pytest.mark.timeout(300)
 def test_owners_that_are_killed_again_and_again_park_nothing(site: ParkedSite) -> None:
     nodes = site.nodes
     nodes.start_worker(POISON, 0, 1)

@@ -27,6 +27,7 @@ BOUNDARIES: frozenset[str] = frozenset(
         "src/astraflow/cli/exit_codes.py",  # the process ends there, and says so in JSON if that was asked for
         "src/astraflow/cli/workflow_scripts.py",  # a script of the user ends there: its error is told like any other
         "src/astraflow/core/engine/engine.py",  # says whose input it failed at, and is thrown away
+        "src/astraflow/scheduler/lifecycle.py",  # the process ends there, and another must know by whose fault
         "src/astraflow/scheduler/writer.py",  # throws a session or an engine away that failed
         "src/astraflow/store/threads.py",  # what a thread raised goes to the one who waits for it
     }
