@@ -87,3 +87,58 @@ def test_the_status_names_the_owner(tmp_path: Path, url: str) -> None:
     ask(url, "UPDATE astraflow.shards SET owner = 'otter-7', leased_until = 'infinity'")
     shown = astra("db", "status", "--database-url", url, "--json", cwd=tmp_path, **SECRET).json
     assert shown["openedBy"] == "otter-7"
+
+
+class TestParkedShards:
+    @pytest.fixture
+    def parked(self, tmp_path: Path, url: str) -> str:
+        assert astra("db", "migrate", "--database-url", url, cwd=tmp_path, **SECRET).code == 0
+        lost = "ARRAY[now(), now(), now()]"
+        ask(url, f"UPDATE astraflow.shards SET lost_at = {lost} WHERE shard IN (0, 5)")
+        ask(
+            url,
+            "INSERT INTO astraflow.lanes (tenant, lane, shard, name) VALUES ('acme', 0, 3, 'acme')",
+        )
+        return url
+
+    def test_they_are_listed_with_what_to_do(self, tmp_path: Path, parked: str) -> None:
+        done = astra("db", "nodes", "--database-url", parked, cwd=tmp_path, **SECRET)
+        assert done.code == 0, done
+        line = next(one for one in done.out.splitlines() if "parked" in one)
+        assert line.split()[:3] == ["0", "parked", "3"]
+        assert "default" in line
+        assert "hint: cancel the runs" in done.err
+        assert "`astra db unpark 0`" in done.err
+        assert "unpark 5" not in done.err, "no tenant lives in it"
+
+    def test_one_is_unparked_once_and_no_other_with_it(self, tmp_path: Path, parked: str) -> None:
+        def unpark(shard: str, *more: str) -> Any:
+            said = ("db", "unpark", shard, "--database-url", parked, *more)
+            return astra(*said, cwd=tmp_path, **SECRET)
+
+        for shard, why in (
+            ("3", "Shard 3 is not parked"),
+            ("5", "No tenant lives in shard 5; shards with tenants: 0, 3"),
+            ("99999999999999999999", "No tenant lives in shard 99999999999999999999"),
+        ):
+            refused = unpark(shard, "--json")
+            assert (refused.code, refused.json["code"]) == (1, "E.SHARD.NOT_PARKED")
+            assert why in refused.json["detail"]
+        for shard in ("-1", "x", "0.5", ""):
+            assert unpark(shard).code == 2
+        assert unpark("0", "--json").json == {"shard": 0, "state": "open"}
+        again = unpark("0")
+        assert again.code == 1
+        assert "Shard 0 is not parked" in again.err
+        assert ask(parked, "SELECT cardinality(lost_at) FROM astraflow.shards WHERE shard = 5") == 3
+
+    def test_a_database_that_was_never_used_has_none(self, tmp_path: Path, url: str) -> None:
+        said = ("db", "unpark", "0", "--database-url", url, "--json")
+        refused = astra(*said, cwd=tmp_path, **SECRET)
+        assert (refused.code, refused.json["code"]) == (1, "E.SHARD.NOT_PARKED")
+        assert schemas(url) == 0
+
+    def test_sqlite_has_no_shards_to_park(self, tmp_path: Path) -> None:
+        refused = astra("db", "unpark", "0", "--json", cwd=tmp_path)
+        assert (refused.code, refused.json["code"]) == (2, "E.CONFIG.INVALID")
+        assert "SQLite is used by one scheduler" in refused.json["detail"]

@@ -51,13 +51,8 @@ def nodes(
         (one["nodeId"], one["url"], one["state"], ", ".join(one["tenants"]) or "-") for one in shown
     ]
     show_table(("node", "url", "state", "tenants"), rows)
-    for one in parked:
-        tenants = ", ".join(one["tenants"]) or "none"
-        note(
-            f"\nShard {one['shard']} is {one['state']} for {one['endsInSeconds']} s more: its work has ended "
-            f"{one['losses']} schedulers. Tenants: {tenants}\n"
-            f"hint: {PARKING_REMEDIES[one['state']]}, then `astra db unpark {one['shard']}`"
-        )
+    if parked:
+        _show_parked(parked)
 
 
 def unpark(
@@ -79,6 +74,20 @@ def unpark(
         raise errors.Conflict(errors.SHARD_NOT_PARKED, f"{_NEVER_USED}: no shard is parked")
     run_loop(_unpark(settings.store_url, shard))
     answer({"shard": shard, "state": "open"}, f"Shard {shard} is not parked any more", as_json)
+
+
+def _show_parked(parked: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            one["shard"], one["state"], one["losses"], f"{one['endsInSeconds']} s",
+            ", ".join(one["tenants"]) or "-",
+        )
+        for one in parked
+    ]  # fmt: skip
+    typer.echo()
+    show_table(("shard", "state", "schedulers ended", "ends in", "tenants"), rows)
+    for one in parked:
+        note(f"\nhint: {PARKING_REMEDIES[one['state']]}, then `astra db unpark {one['shard']}`")
 
 
 def _is_used(settings: SchedulerSettings) -> bool:
