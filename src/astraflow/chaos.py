@@ -1,9 +1,9 @@
 """Named points at which a test ends this process, as if the power had gone just there.
 
 `ASTRA_CHAOS_POINT=after-commit:3` kills the process with SIGKILL when it passes the point for the third time;
-`after-commit:3:block` blocks the thread there for ever instead. The points `restoring` and `placing` are those of a
-shard: `placing/7:1:block` blocks before the first task of shard 7 is placed. Without the variable there is nothing at
-these points but a call that does nothing.
+`after-commit:3:block` blocks the thread there for ever instead, and with `fail` it fails there from then on. The points
+`restoring` and `placing` are those of a shard: `placing/7:1:block` blocks before the first task of shard 7 is placed.
+Without the variable there is nothing at these points but a call that does nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ POINTS: Final = (
     "package-taken-away",
     "package-removed",
 )
+ACTS: Final = ("", "block", "fail")
 
 
 def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
@@ -46,14 +47,12 @@ def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
     if not wanted:
         return _pass_by
     point, times, act = [*wanted.split(":", 2), "", ""][:3]
-    if (
-        point.partition("/")[0] not in POINTS
-        or not (times or "1").isdecimal()
-        or act not in ("", "block")
-    ):
+    is_known = point.partition("/")[0] in POINTS and act in ACTS
+    if not is_known or not (times or "1").isdecimal():
         raise errors.Refused(
             errors.CONFIG_INVALID,
-            f"{VARIABLE} is POINT:TIMES or POINT:TIMES:block with one of {', '.join(POINTS)}: {wanted}",
+            f"{VARIABLE} is POINT:TIMES, POINT:TIMES:block or POINT:TIMES:fail with one of "
+            f"{', '.join(POINTS)}: {wanted}",
         )
     left = int(times or "1")
 
@@ -63,6 +62,8 @@ def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
             left -= 1
             if left == 0 and act == "block":
                 threading.Event().wait()
+            elif left <= 0 and act == "fail":
+                raise RuntimeError(f"planted: {wanted}")
             elif left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -155,6 +155,19 @@ def _go_on(site: ParkedSite, waiting: str) -> None:
     assert "4711" in missing.json["detail"]
 
 
+@pytest.mark.timeout(300)
+def test_a_shard_whose_engines_fail_again_and_again_is_parked(site: ParkedSite) -> None:
+    nodes = site.nodes
+    waiting = nodes.at(0, POISON).submit(BODY["workflow"])
+    poison = {VARIABLE: f"placing/{site.shard}:1:fail"}
+    site.restart(**poison)
+    site.supervise(PARKED_FROM, **poison)
+    site.until_waits(waiting)
+    site.check_others()
+    assert site.losses() == {site.shard: PARKED_FROM}
+    assert site.ends == PARKED_FROM
+
+
 @pytest.mark.timeout(400)
 def test_a_shard_that_ends_nodes_although_it_is_parked_is_withheld(site: ParkedSite) -> None:
     nodes = site.nodes

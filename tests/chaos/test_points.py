@@ -32,6 +32,15 @@ def test_a_point_that_does_not_exist_is_refused_by_name(value: str) -> None:
         reached_from({VARIABLE: value})
 
 
+def test_a_point_may_fail_each_time_from_some_time_on() -> None:
+    reached = reached_from({VARIABLE: "placing/7:2:fail"})
+    for point in ("placing/7", "placing/8", "after-commit"):
+        reached(point)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="planted"):
+            reached("placing/7")
+
+
 def test_the_process_is_killed_when_it_passes_the_point_the_last_time() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
