@@ -43,6 +43,8 @@ READERS_A_PROCESS = 250
 FAN_OUT_TURNS = 3
 PER_RUN = 50_000
 """The largest run that is accepted."""
+OWN_STREAMS = 10
+"""Of the process that submits and waits, beside those of the readers."""
 LOOK_S = 0.1
 PROBE_S = 0.02
 """Between two submissions beside the filling of the queue."""
@@ -308,9 +310,12 @@ def _after(count: int) -> Callable[[], bool]:
 
 
 @contextmanager
-def _scheduler(store: StoreKind) -> Iterator[System]:
-    settings = {"ASTRA_SCHEDULER_METRICS_TOKEN": METRICS_TOKEN}
-    with tempfile.TemporaryDirectory() as folder, _database(store) as url:
+def _scheduler(sizes: Sizes) -> Iterator[System]:
+    settings = {
+        "ASTRA_SCHEDULER_METRICS_TOKEN": METRICS_TOKEN,
+        "ASTRA_SCHEDULER_MAX_SSE_READERS": str(sizes.readers + OWN_STREAMS),
+    }
+    with tempfile.TemporaryDirectory() as folder, _database(sizes.store) as url:
         if url is not None:
             settings["ASTRA_SCHEDULER_DATABASE_URL"] = url
             settings["ASTRA_SCHEDULER_SECRET"] = "a secret for benchmarks that is long enough"
@@ -338,7 +343,7 @@ def figures(sizes: Sizes | None = None) -> list[Figure]:
         raise_file_limit(sizes.workers + sizes.readers + SPARE)
     except TooFewFiles as error:
         raise SystemExit(f"load: {error}") from None
-    with _scheduler(sizes.store) as system:
+    with _scheduler(sizes) as system:
 
         async def load() -> list[Figure]:
             return await Load(system, sizes).run()

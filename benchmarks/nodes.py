@@ -251,8 +251,9 @@ async def _measure(alone: Site, pair: Site, postgres_pid: int, sizes: Sizes) -> 
         turns: dict[str, list[Turn]] = {name: [] for name in loads}
         with tempfile.TemporaryDirectory() as folder:
             async with AsyncExitStack() as stack:
-                for load in loads.values():
-                    await stack.enter_async_context(load.workers(kind, Path(folder)))
+                for number, load in enumerate(loads.values()):  # tenants of two sites share names
+                    workers = load.workers(kind, Path(folder) / str(number))
+                    await stack.enter_async_context(workers)
                 for load in loads.values():
                     await load.warm(sizes.width)
                 for _ in range(sizes.turns):

@@ -16,6 +16,7 @@ import pytest
 from astraflow.core.cluster.lanes import lane_of_key
 from tests.chaos.test_nodes import WAITS
 from tests.definitions import node, workflow
+from tests.e2e.test_versions import SIX, clashing, write_package
 from tests.processes.command_line import astra
 from tests.processes.postgres import ask, postgres_server
 from tests.processes.rest import TOKEN, Rest
@@ -172,6 +173,31 @@ def test_a_large_run_goes_to_the_lane_of_its_key(site: Site) -> None:
             made = _submit(site.at(number), large, key_of(lane, f"large-{number}"))
             assert site.lane_of_runs()[made] == lane
             assert site.at(number).finished(made)["status"] == "succeeded"
+
+
+@pytest.mark.timeout(300)
+def test_a_run_gets_the_version_that_was_active_when_it_was_submitted(
+    site: Site, tmp_path: Path
+) -> None:
+    """Whichever lane decides it, and however soon it comes."""
+    site.start()
+    home = site.at(site.node_of(0))
+    for version in SIX:
+        home.publish(write_package(tmp_path / version, version))
+        assert home.run(clashing(version))["status"] == "succeeded"  # the worker has it now
+    decided: Counter[int] = Counter()
+    for version in (*SIX, *SIX, *SIX):
+        answer = home.http.put("/api/v1/packages/clash/active", json={"version": version})
+        assert answer.status_code == 200, answer.text
+        made = {
+            lane: _submit(home, clashing(None), key_of(lane, f"{version}-{uuid4()}"))
+            for lane in (1, 0)
+        }
+        for lane, run_id in made.items():
+            run = home.finished(run_id)
+            assert [one["result"]["package"] for one in run["nodes"]] == [version], lane
+        decided.update(site.lane_of_runs()[run_id] for run_id in made.values())
+    assert decided[1] > 0, "a further lane decides some of them"
 
 
 @pytest.mark.timeout(300)

@@ -20,7 +20,8 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.copies import Copies
 from astraflow.scheduler.repository import Repository, Rules
 from astraflow.scheduler.signed_urls import UrlSigner
-from astraflow.store.rows import ActiveRow, Changes
+from astraflow.store.packages import PACKAGES_CHANGE
+from astraflow.store.rows import ActiveRow, Changes, SiteRow
 from astraflow.store.store import Store
 from tests.packages.archives import manifest, write_folder
 
@@ -94,7 +95,9 @@ class Place:
         previous = None if before is None else before.version
         active = ActiveVersionRecord(tenant, name, row.version, previous, CLOCK.wall_ms(), "ann")
         self._commits += 1
-        changes = Changes(active_versions=[ActiveRow(*msgspec.structs.astuple(active))])
+        mark = SiteRow(PACKAGES_CHANGE, f"activation {self._commits}")
+        rows = [ActiveRow(*msgspec.structs.astuple(active))]
+        changes = Changes(active_versions=rows, site=[mark])
         await self.store.commit(self.claim, self._commits, changes)
         self.repository.note_active(active)
         return active

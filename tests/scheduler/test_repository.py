@@ -208,6 +208,33 @@ async def test_every_change_makes_a_new_generation_of_the_tenants_catalog(tmp_pa
     assert not changed()
 
 
+async def test_the_scheduler_of_another_lane_follows_each_change(tmp_path: Path) -> None:
+    guest = await opened_place(tmp_path / "guest")
+    home = Place(guest.store, tmp_path / "home")
+    await home.begin()
+
+    async def is_followed(version: str | Miss) -> bool:
+        before = guest.catalogs.generation("other")
+        await asyncio.gather(*(guest.repository.refresh("default") for _ in range(3)))
+        assert guest.catalogs.generation("other") == before
+        return found(guest) == version == found(home)
+
+    assert await is_followed(Miss.PACKAGE)
+    await home.publish(pack())
+    await home.publish(pack("2.0.0"))
+    assert found(guest) is Miss.PACKAGE
+    assert await is_followed("2.0.0")
+    for version in ("1.0.0", "2.0.0", "1.0.0"):
+        await home.activate("default", "demo", version)
+        assert await is_followed(version)
+    await home.repository.yank("default", "demo", "1.0.0", is_yanked=True)
+    assert await is_followed("2.0.0")
+    assert guest.repository.pointer("default", "demo") == home.repository.pointer("default", "demo")
+    generation = guest.catalogs.generation("default")
+    await guest.repository.refresh("default")
+    assert guest.catalogs.generation("default") == generation, "nothing has changed"
+
+
 async def test_a_link_leads_to_its_archive_and_to_no_other(tmp_path: Path) -> None:
     place = await opened_place(tmp_path)
     for version in ("1.0.0", "2.0.0"):

@@ -1,4 +1,5 @@
-"""One idempotency key makes one run, whichever lanes are asked at the same time, in worlds of two or three lanes (I44).
+"""One idempotency key makes one run, whichever lanes are asked at the same time, in worlds of two or three lanes (I44);
+and what repeats a run is decided in its lane (I51).
 
 What decides is the product's: `Runs.submit`, `LaneRules`, `LaneTending`. Imitated are the engine, as far as it knows
 keys and commits in its own time, and the store, by the meaning of its statements, which are tested in
@@ -15,6 +16,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from astraflow.core import errors
@@ -70,6 +72,9 @@ class Rows:
         self.submissions: dict[str, tuple[ReservedKey, RunId, int]] = {}
         self.runs: list[tuple[str, RunId]] = []
         """Every run that was committed, with its key."""
+        self.lanes_of_runs: dict[RunId, int] = {}
+        self.repeats: list[tuple[RunId, RunId]] = []
+        """Runs that repeat others, and which."""
         self.lost: set[tuple[str, str | None]] = set()
         """Keys and bodies of what was accepted and never committed."""
         self.moved = 0
@@ -82,6 +87,9 @@ class Rows:
             assert one.idempotency_key is not None and one.fingerprint is not None
             owned = ReservedKey(lane, one.fingerprint)
             self.runs.append((one.idempotency_key, one.run_id))
+            self.lanes_of_runs[one.run_id] = lane
+            if one.rerun_of is not None:
+                self.repeats.append((one.run_id, RunId(one.rerun_of)))
             self.submissions[one.idempotency_key] = owned, one.run_id, self._clock.wall_ms()
 
     def lose(self, asked: list[SubmitRun]) -> None:
@@ -347,9 +355,11 @@ class Lane:
 class Client:
     """Wants one run of a key, and asks until it is told of it."""
 
-    def __init__(self, world: World, key: str, body: bytes) -> None:
+    def __init__(self, world: World, key: str, body: bytes, repeated: RunId | None = None) -> None:
+        """`repeated`: the run that it wants once more."""
         self.key = key
         self.body = body
+        self.repeated = repeated
         self.run_id: RunId | None = None
         self.has_conflict = False
         self._world = world
@@ -360,7 +370,7 @@ class Client:
         rng = self._world.rng
         named: int | None = None
         for _ in range(500):
-            lane = self._world.guess() if named is None else named
+            lane = self._lane() if named is None else named
             named = None
             await self._world.rows.delay()
             try:
@@ -382,13 +392,19 @@ class Client:
             return
         raise AssertionError(f"I44: nobody answers {self.key}")
 
+    def _lane(self) -> int:
+        """As `LaneFinder` finds it."""
+        if self.repeated is None:
+            return self._world.guess()
+        return self._world.rows.lanes_of_runs[self.repeated]
+
     async def _ask_lane(self, number: int) -> RunId:
         lane = self._world.lanes[number]
         if lane.lane_of(TENANT) is None:  # as a node refuses that has not seen the lane
             raise _not_serving()
         asked = Submission(
             tenant=TENANT, definition=self.body, idempotency_key=self.key,
-            fingerprint=self.body.decode(),
+            fingerprint=self.body.decode(), rerun_of=self.repeated,
         )  # fmt: skip
         return (await lane.runs.submit(asked)).run_id
 
@@ -436,9 +452,19 @@ class World:
                 self.clients.append(Client(self, key, body))
             await asyncio.sleep(self.rng.choice((0.0, 0.05, 0.5)))
 
+    async def repeat(self) -> None:
+        """Somebody wants runs once more, soon after they were accepted."""
+        for number in range(3):
+            await asyncio.sleep(self.rng.uniform(0, FAULTS_S / 3))
+            if self.rows.runs:
+                _, run_id = self.rng.choice(self.rows.runs)
+                body = self.rng.choice(list(PLANS))
+                self.clients.append(Client(self, f"again-{number}", body, run_id))
+
     async def run(self) -> None:
         failing = asyncio.create_task(self.fail())
-        await asyncio.gather(self.add_lanes(), self.come(), asyncio.sleep(FAULTS_S))
+        coming = (self.come(), self.repeat())
+        await asyncio.gather(self.add_lanes(), *coming, asyncio.sleep(FAULTS_S))
         self.is_faulty = False
         await failing
         asked = [one.task for one in self.clients]
@@ -452,6 +478,10 @@ class World:
     def check(self) -> None:
         made = dict(self.rows.runs)
         assert len(made) == len(self.rows.runs), f"I44: a key has two runs: {self.rows.runs}"
+        lanes = self.rows.lanes_of_runs
+        for run_id, repeated in self.rows.repeats:
+            where = f"{lanes[run_id]} repeats one of {lanes[repeated]}"
+            assert lanes[run_id] == lanes[repeated], f"I51: a run of lane {where}"
         for client in self.clients:
             assert client.key in made, "I44: everybody was refused, and there is no run"
             of_key = self.rows.submissions[client.key][0].fingerprint
@@ -476,6 +506,8 @@ def run_world(seed: int) -> World:
 def test_one_key_makes_one_run_whichever_lanes_are_asked() -> None:
     worlds = [run_world(seed) for seed in range(SEEDS)]
     assert sum(world.rows.moved for world in worlds) > 10, "keys go home"
+    repeats = [one for world in worlds for one, _ in world.rows.repeats]
+    assert len(repeats) > 100
     others = {lane for world in worlds for (lane, _), _, _ in world.rows.submissions.values()}
     assert others == {0, 1, 2}
     assert any(client.has_conflict for world in worlds for client in world.clients)
@@ -503,6 +535,19 @@ async def _know_nothing(self: Runs, submission: Submission) -> bool:
     return False
 
 
+async def _by_its_plan(self: Runs, submission: Submission, prepared: PreparedRun) -> Any:
+    """What repeats a run is sent where a new one would go."""
+    fresh = msgspec.structs.replace(submission, rerun_of=None)
+    made = await _submit_to_lane(self, fresh, prepared)
+    if submission.rerun_of is not None:
+        rows: Any = self._store
+        rows.repeats.append((made.run_id, submission.rerun_of))
+    return made
+
+
+_submit_to_lane: Final = Runs._submit_to_lane
+
+
 class _Unaware:
     """The rules without the knowledge that lanes were added in the middle."""
 
@@ -520,6 +565,7 @@ PLANTED: Final[dict[str, tuple[Any, Any]]] = {
     "a lane opens without a barrier of the home": ((Writer, "barrier"), _pass_at_once),
     "keys from before the lanes are not seen": ((Rows, "submitted"), _see_reserved_only),
     "the lane is not asked for the run of a key": ((Runs, "_is_known"), _know_nothing),
+    "what repeats a run goes where a new one would go": ((Runs, "_submit_to_lane"), _by_its_plan),
     "lanes that were added in the middle are not noticed": ((runs, "LaneRules"), _Unaware),
 }
 
@@ -532,6 +578,6 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
         try:
             run_world(seed)
         except AssertionError as error:
-            assert "I44" in str(error)
+            assert str(error).startswith(("I44", "I51"))
             return
     pytest.fail(f"no world shows it: {fault}")

@@ -6,10 +6,15 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from astraflow.core import errors
 from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control
-from tests.worker.lane_rig import LaneScheduler, lane_rig
+from astraflow.worker.hosts import fleet
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
+from astraflow.worker.hosts.settings import HostSpec
+from tests.worker.lane_rig import LaneScheduler, Rig, lane_rig
 
 
 def has_told(lane: LaneScheduler, slots: int) -> bool:
@@ -112,14 +117,40 @@ async def test_lanes_share_no_process_and_the_fence_of_one_kills_nothing_of_anot
         rig.hold(other, "b")
         await rig.begun("a")
         await rig.begun("b")
-        other.stops_all = True  # in the answer to the heartbeat after the next connection: it kills as a fence does
-        other.cut()
-        await rig.until(lambda: other.heartbeats[-1].attempts)
+        await _fence(rig, other)
         await rig.until(lambda: rig.worker.working == 1)
         await rig.let_go("a")
         await rig.until(lambda: home.results)
         assert home.results["a"].status == "SUCCEEDED"
         assert other.results == {}
+
+
+async def _fence(rig: Rig, lane: LaneScheduler) -> None:
+    """The answer to the heartbeat after the next connection kills all attempts of the lane, as a fence does."""
+    lane.stops_all = True
+    lane.cut()
+    await rig.until(lambda: lane.heartbeats[-1].attempts)
+
+
+async def test_lanes_that_shared_a_host_would_be_killed_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted fault: hosts are shared by all attempts of a package."""
+
+    def share_of(spec: HostSpec, running: HostedAttempt) -> tuple[tuple[str, str], bool, int]:
+        return (spec.name, spec.version), running.dispatch.chain_index is not None, 0
+
+    monkeypatch.setattr(fleet, "_share_of", share_of)
+    async with lane_rig(tmp_path) as rig:
+        await rig.open_lanes()
+        home, other = rig.schedulers
+        rig.hold(home, "a")
+        rig.hold(other, "b")
+        await rig.begun("a")
+        await rig.begun("b")
+        await _fence(rig, other)
+        await rig.until(lambda: "a" in home.results)
+        assert home.results["a"].status == "FAILED"
 
 
 async def test_lanes_have_hosts_of_their_own(tmp_path: Path) -> None:

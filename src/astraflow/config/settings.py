@@ -197,6 +197,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "reach this one, if not where it listens"
         ),
     ] = None
+    shards: Annotated[
+        Annotated[int, Meta(ge=16, le=4_096)],
+        _says(
+            "PostgreSQL: shards that tenants and their lanes are divided among, at least as many as schedulers. More "
+            "than there are adds some; there are never fewer again"
+        ),
+    ] = 16
     several_lanes: Annotated[
         bool,
         _says(

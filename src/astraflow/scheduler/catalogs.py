@@ -56,6 +56,12 @@ class _Tenant:
         for node in manifest.body.nodes:
             self.owners.setdefault(node.type, manifest.name)
 
+    def forget_published(self) -> None:
+        self.published.clear()
+        self.owners.clear()
+        self.yanked.clear()
+        self.active.clear()
+
     def changed(self) -> None:
         self.generation += 1
         self.built = None
@@ -190,11 +196,15 @@ class Catalogs:
     def forget_published(self) -> None:
         """Before everything stored is read anew: another scheduler may have changed it."""
         for found in (self._shipped, *self._tenants.values()):
-            found.published.clear()
-            found.owners.clear()
-            found.yanked.clear()
-            found.active.clear()
+            found.forget_published()
         self._all_changed()
+
+    def forget_published_of(self, tenant: str) -> None:
+        """The same, of one tenant."""
+        found = self._tenants.get(tenant)
+        if found is not None:
+            found.forget_published()
+            found.changed()
 
 
 class _TenantCatalog:

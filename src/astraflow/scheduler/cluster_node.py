@@ -114,9 +114,10 @@ class ClusterNode:
         clock: Clock,
         make: Callable[[int, ShardTurns, SeenLanes], Scheduler],
         socket_url: Callable[[str], str] = str,
+        shards: int = 0,
     ) -> None:
         """`make`: a scheduler for a shard. `url`: where other nodes reach this one. `socket_url`: where workers connect
-        to the node at a URL."""
+        to the node at a URL. `shards`: how many there must be at least."""
         self.node_id = node_id
         self.url = url
         self.cluster = cluster
@@ -125,6 +126,7 @@ class ClusterNode:
         self._clock = clock
         self._make = make
         self._socket_url = socket_url
+        self._wanted_shards = shards  # until they are there
         self.several: dict[int, dict[str, TenantLanes]] = {}
         """By shard: the tenants with a lane in it that have several."""
         self._lanes_read_at = float("-inf")
@@ -347,6 +349,9 @@ class ClusterNode:
     async def _look(self) -> None:
         async with self._looking:
             now = self._clock.now()
+            if self._wanted_shards:
+                await self.cluster.add_shards(self._wanted_shards)
+                self._wanted_shards = 0
             if now - self._renewed_at >= RENEW_EVERY_S:
                 await self._renew()
                 self._renewed_at = now

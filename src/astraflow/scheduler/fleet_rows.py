@@ -33,6 +33,7 @@ from astraflow.core.fleet.workers import PoolConfigured, PoolRemoved
 from astraflow.core.ids import POOL_PREFIX
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.shard_lanes import ShardLanes
+from astraflow.store.packages import PACKAGES_CHANGE
 from astraflow.store.rows import (
     ActiveRow,
     AffinityRow,
@@ -41,6 +42,7 @@ from astraflow.store.rows import (
     PoolRow,
     ResourceRow,
     RolloutRow,
+    SiteRow,
     TenantRow,
 )
 
@@ -105,6 +107,8 @@ def _write(changes: Changes, change: FleetChange) -> None:
         changes.rollouts.append(rollout_row(after))
     elif isinstance(after, ActiveVersionRecord):
         changes.active_versions.append(ActiveRow(*msgspec.structs.astuple(after)))
+        mark = f"{after.tenant} {after.name} {after.version} {after.updated_at}"
+        changes.site.append(SiteRow(PACKAGES_CHANGE, mark))
     elif isinstance(fact, AffinityAcquired):
         row = AffinityRow(fact.tenant, fact.key, fact.worker_id, fact.acquired_at, fact.expires_at)
         changes.affinities.append(row)

@@ -17,7 +17,7 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -44,7 +44,8 @@ from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.signed_urls import ArchiveGrant, UrlSigner
 from astraflow.store.content import other_digest
-from astraflow.store.rows import PackageRow
+from astraflow.store.packages import PACKAGES_CHANGE
+from astraflow.store.rows import ActiveRow, PackageRow
 from astraflow.store.store import Claim, Store
 
 _log: Final = logging.getLogger(__name__)
@@ -95,20 +96,50 @@ class Repository:
         self._keeping = asyncio.Lock()
         self._rows: dict[str, dict[tuple[str, VersionKey], PackageRow]] = {}
         self._active: dict[tuple[str, str], ActiveVersionRecord] = {}
+        self._refreshing = asyncio.Lock()
+        self._loaded_change: str | None = None
+        self._read_changes: dict[str, str | None] = {}
+        """By tenant: what was stored of it with this change is known here."""
 
     async def load(self, claim: Claim) -> None:
         """Read what is stored; from here on changes are written under this claim."""
+        change = await self._store.find_site(PACKAGES_CHANGE)
         rows = await self._store.packages()
         active = await self._store.active_versions()
         self._claim = claim
+        self._loaded_change = change
+        self._read_changes.clear()
         self._rows.clear()
+        self._active.clear()
         self.catalogs.forget_published()
+        self._know(rows, active)
+
+    async def refresh(self, tenant: str) -> None:
+        """Know the packages of a tenant as they are stored now: the scheduler of its home changes them.
+
+        Raises: StoreError.
+        """
+        change = await self._store.find_site(PACKAGES_CHANGE)
+        if change == self._read_changes.get(tenant, self._loaded_change):
+            return
+        async with self._refreshing:
+            if change == self._read_changes.get(tenant, self._loaded_change):
+                return  # another request has just read them
+            rows = await self._store.packages(tenant)
+            active = [one for one in await self._store.active_versions() if one.tenant == tenant]
+            self._read_changes[tenant] = change
+            self._rows.pop(tenant, None)
+            for key in [key for key in self._active if key[0] == tenant]:
+                del self._active[key]
+            self.catalogs.forget_published_of(tenant)
+            self._know(rows, active)
+
+    def _know(self, rows: Iterable[PackageRow], active: Iterable[ActiveRow]) -> None:
         for row in sorted(
             rows, key=_by_age
         ):  # who published a node type or a version first owns it
             if _key(row) not in self._rows.get(row.tenant, {}):
                 self._take_in(row)
-        self._active.clear()
         for one in active:
             self.note_active(ActiveVersionRecord(*msgspec.structs.astuple(one)))
 

@@ -25,6 +25,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.lane_rules import LaneRules, LanesAdded, moved_to
 from astraflow.scheduler.pins import Pins
 from astraflow.scheduler.plans import Planned, Plans
+from astraflow.scheduler.repository import Repository
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts
@@ -89,6 +90,7 @@ class Runs:
         reader: RunReader,
         vault: SecretVault,
         pins: Pins,
+        repository: Repository | None = None,
     ) -> None:
         self._store = parts.store
         self._current = current
@@ -97,6 +99,7 @@ class Runs:
         self._reader = reader
         self._vault = vault
         self._pins = pins
+        self._repository = repository
         self._clock = parts.clock
         self._ids = parts.ids
         self._traces = parts.traces
@@ -112,15 +115,18 @@ class Runs:
             Conflict: the idempotency key was used with another body, or its run has been removed.
             Unavailable: not ready, or too much is waiting.
         """
+        if self._repository is not None and not self._lane_rules.is_home(submission.tenant):
+            await with_store_timeout(self._repository.refresh(submission.tenant))
         try:
             prepared = await self.prepare(submission)
         except InvalidDocument:
             if not self._lane_rules.is_home(submission.tenant):
                 raise moved_to(HOME_LANE) from None  # which may know more
             raise
-        if submission.trigger:  # triggers are at home, and so are their keys
-            return await self._submit(submission, prepared)
+        is_only_here = submission.trigger or not self._lane_rules.has_several(submission.tenant)
         try:
+            if is_only_here:  # triggers are at home, and so are their keys
+                return await self._submit(submission, prepared)
             return await self._submit_to_lane(submission, prepared)
         except LanesAdded:
             return await self._submit_to_lane(submission, prepared)

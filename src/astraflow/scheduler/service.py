@@ -84,9 +84,9 @@ class Scheduler:
         ended = EndedRuns(store, plans)
         self.reader = RunReader(store, current, ended, self._feed, clock, parts.others)
         self.pins = Pins(store, current, plans, self.reader, clock, parts.engine.result_schemas)
-        self.runs = Runs(
-            parts, current, plans, self.workflows, self.reader, self.secrets, self.pins
-        )
+        of_saved = (self.workflows, self.reader, self.secrets, self.pins)
+        repository = None if blobs is None else blobs.repository
+        self.runs = Runs(parts, current, plans, *of_saved, repository)
         self.messages = RunMessages(current, self.reader, self.secrets)
         self.reruns = Reruns(store, self.runs, self.reader)
         self.bulk_runs = BulkRuns(self.runs, self.reruns, parts.others)

@@ -99,6 +99,10 @@ class StoredCluster:
         """The names of those that somebody has made."""
         return [row.tenant for row in await all_rows(self._site, TenantRow, "all_tenants")]
 
+    async def add_shards(self, count: int) -> None:
+        """Let there be at least so many. Raises: StoreError."""
+        await self._site.change("add_shards", count=count)
+
     async def assign_lane(self, tenant: str) -> None:
         """Choose the shard of the home of a tenant, unless it has one."""
         await self._add_lane(tenant, HOME_LANE)

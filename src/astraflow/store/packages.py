@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from astraflow.store.content import check_row, check_values, other_digest
 from astraflow.store.database import all_rows, first_row
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
     from astraflow.store.database import Database, Transaction
     from astraflow.store.store import Claim
+
+
+PACKAGES_CHANGE = "packages_change"
+"""The value of the site that differs after each change of packages or of active versions, for the schedulers of other
+lanes: they have read them when they began to serve."""
 
 
 class StoredPackages:
@@ -31,6 +37,7 @@ class StoredPackages:
 
         async def publish(transaction: Transaction) -> bool:
             if await transaction.put(row):
+                await transaction.put(_changed())
                 return True
             key = {"tenant": row.tenant, "name": row.name, "version": row.version}
             stored = await first_row(transaction, PackageRow, "find_package", **key)
@@ -49,7 +56,10 @@ class StoredPackages:
         async def yank(transaction: Transaction) -> bool:
             key = {"tenant": tenant, "name": name, "version": version}
             mark = {"yanked_at": at, "yanked_reason": reason}
-            return await transaction.change("yank_package", **key, **mark) > 0
+            is_there = await transaction.change("yank_package", **key, **mark) > 0
+            if is_there:
+                await transaction.put(_changed())
+            return is_there
 
         return await self._database.write(claim, yank)
 
@@ -79,3 +89,7 @@ class StoredPackages:
     async def find_site(self, name: str) -> str | None:
         found = await self._database.rows("find_site", name=name)
         return str(found[0][0]) if found else None
+
+
+def _changed() -> SiteRow:
+    return SiteRow(PACKAGES_CHANGE, uuid4().hex)

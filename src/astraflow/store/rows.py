@@ -573,6 +573,7 @@ class Changes(msgspec.Struct):
     intents_gone: list[tuple[str, str, str, str]] = []
     rollouts: list[RolloutRow] = []
     active_versions: list[ActiveRow] = []
+    site: list[SiteRow] = []
     tenants: list[TenantRow] = []
     audit_heads: list[AuditHeadRow] = []
     audits: list[AuditRow] = []

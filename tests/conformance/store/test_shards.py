@@ -283,6 +283,22 @@ async def _states(cluster: StoredCluster) -> list[str]:
     return [one.state for one in await cluster.lanes_of("acme")]
 
 
+async def test_shards_are_added_and_never_removed(postgres: Backend) -> None:
+    async with postgres.opened() as store:
+        assert isinstance(store, PostgresStore)
+        cluster = StoredCluster(store.database.site)
+        for wanted, found in ((3, 16), (20, 20), (0, 20), (18, 20)):
+            await asyncio.gather(*(cluster.add_shards(wanted) for _ in range(3)))
+            assert not await cluster.set_lanes("acme", found + 1)
+            lanes = (await cluster.lanes())["acme"]
+            assert sorted(one.shard for one in lanes) == list(range(found))
+        own = store.of_shard(19)
+        await own.open()
+        claim = await own.claim("its owner")
+        assert claim is not None and claim.shard == 19
+        await own.close()
+
+
 async def test_a_tenant_gets_lanes_in_shards_of_their_own(postgres: Backend) -> None:
     async with postgres.opened() as store:
         assert isinstance(store, PostgresStore)

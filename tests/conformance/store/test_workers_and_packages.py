@@ -8,7 +8,8 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.errors import Conflict, StoreError
 from astraflow.core.ids import RunId
-from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow
+from astraflow.store.packages import PACKAGES_CHANGE
+from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow, SiteRow
 from astraflow.store.store import Retention
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (
@@ -83,6 +84,29 @@ async def test_the_active_version_and_rollouts_are_replaced(backend: Backend) ->
             rollout(1, "succeeded", NOW_MS + 2),
         ]
         assert await store.rollouts(["running"]) == [rollout(2, "running", NOW_MS + 1)]
+
+
+async def test_each_change_of_packages_changes_a_value_of_the_site(backend: Backend) -> None:
+    row = package("1.0.0")
+    key = (row.tenant, row.name, row.version)
+    async with backend.desk() as desk:
+        store, seen = desk.store, [await desk.store.find_site(PACKAGES_CHANGE)]
+
+        async def note() -> None:
+            seen.append(await store.find_site(PACKAGES_CHANGE))
+
+        await store.put_package(desk.claim, row)
+        await note()
+        for at in (NOW_MS, None, NOW_MS, None):
+            await store.yank_package(desk.claim, *key, at)
+            await note()
+        await desk.write(site=[SiteRow(PACKAGES_CHANGE, "activated")])
+        await note()
+        assert len(set(seen)) == len(seen)
+        await store.put_package(desk.claim, row)
+        await store.yank_package(desk.claim, *key[:2], "9.9.9", NOW_MS)
+        await note()
+        assert seen[-1] == seen[-2], "nothing was changed"
 
 
 async def test_a_commit_puts_and_removes_what_is_held(backend: Backend) -> None:

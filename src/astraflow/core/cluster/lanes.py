@@ -9,7 +9,9 @@ Rule 3: a request with an idempotency key goes to the lane that the key says, so
         Which lane a key belongs to is stored before the run is accepted: the first one counts. A new lane takes runs
         only when the home has said that it knows of it (`opening`, then `open`): until then the home stores no keys.
 Rule 4: any other run goes to the one with fewer waiting tasks of two lanes that are drawn.
-Rule 5: a lane that closes gets no new runs; it goes on until all of its own have ended.
+Rule 5: the packages and active versions of a tenant are changed at home. Another lane sees whether they have changed
+        before it plans a run: so a run gets the versions that were active when it came, whichever lane it goes to.
+Rule 6: a lane that closes gets no new runs; it goes on until all of its own have ended.
 """
 
 from __future__ import annotations

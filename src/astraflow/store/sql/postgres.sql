@@ -116,6 +116,11 @@ ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp(), url = excluded.
 -- This one, and those that have ended long ago.
 DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make_interval(hours => 1)
 
+-- name: add_shards
+INSERT INTO shards (shard, owner, epoch, commit_number, writer, leased_until, held_bytes)
+SELECT number, '', 0, 0, 0, '-infinity', 0 FROM generate_series(0, CAST(:count AS bigint) - 1) AS number
+ON CONFLICT DO NOTHING
+
 -- name: assign_lane
 -- A lane stays where it is. A new one goes to the shard with the fewest that has no other lane of the tenant.
 INSERT INTO lanes (tenant, lane, shard, name, state)
