@@ -13,10 +13,11 @@ import httpx
 import pytest
 
 from tests.definitions import node, workflow
+from tests.processes.command_line import astra
 from tests.processes.postgres import ask, postgres_server
 from tests.processes.process import Process
 from tests.processes.rest import Rest
-from tests.processes.system import System, port_of
+from tests.processes.system import SECRET, System, port_of
 from tests.processes.waiting import until
 
 TENANTS = ("acme", "globex", "initech", "umbrella")
@@ -280,6 +281,31 @@ def test_a_node_that_is_told_to_end_refuses_nobody_before_the_other_has_its_tena
     assert owners == {1 - number}
     assert statuses <= {200, 503}
     assert "timeout graceful shutdown exceeded" not in leaves.said()
+
+
+@pytest.mark.timeout(300)
+def test_a_shard_is_moved_to_the_node_that_somebody_names(nodes: Nodes) -> None:
+    tenant, folder = TENANTS[0], nodes.system.folder
+    nodes.start_worker(tenant, 0, 1)
+    asked = f"SELECT shard FROM astraflow.lanes WHERE tenant = '{tenant}'"
+    shard = str(ask(nodes.system.database_url or "", asked))
+
+    def move(*said: str) -> None:
+        more = ("--database-url", nodes.system.database_url or "", "--json")
+        done = astra("db", "move", shard, *said, *more, cwd=folder, ASTRA_SCHEDULER_SECRET=SECRET)
+        assert done.code == 0, done
+
+    run_id = nodes.at(0, tenant).submit(_waiting(tenant, folder))
+    until((folder / f"{tenant}-1").exists, "the attempt")
+    for number in (1 - nodes.owner_of(tenant), nodes.owner_of(tenant)):
+        move(nodes.url(number))
+        until(lambda number=number: nodes.owner_of(tenant) == number, "the move")  # type: ignore[misc]
+        made = nodes.at(number, tenant).submit(workflow(node("core.noop")))
+        assert nodes.at(1 - number, tenant).finished(made)["status"] == "succeeded"
+    move("--anywhere")
+    (folder / "go").touch()
+    view = nodes.at(0, tenant).finished(run_id)
+    assert (view["status"], view["nodes"][0]["attempt"]) == ("succeeded", 1)
 
 
 @pytest.mark.timeout(300)

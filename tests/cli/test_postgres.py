@@ -142,3 +142,54 @@ class TestParkedShards:
         refused = astra("db", "unpark", "0", "--json", cwd=tmp_path)
         assert (refused.code, refused.json["code"]) == (2, "E.CONFIG.INVALID")
         assert "SQLite is used by one scheduler" in refused.json["detail"]
+
+
+class TestPlacedShards:
+    @pytest.fixture
+    def site(self, tmp_path: Path, url: str) -> str:
+        assert astra("db", "migrate", "--database-url", url, cwd=tmp_path, **SECRET).code == 0
+        for name, seen in (
+            ("otter-1", "now() + interval '1 hour'"),
+            ("otter-2", "now() - interval '1 minute'"),
+        ):
+            ask(
+                url,
+                "INSERT INTO astraflow.nodes (node_id, url, version, is_leaving, started_at, seen_at) "
+                f"VALUES ('{name}', 'http://{name}:8080', '1', false, now(), {seen})",
+            )
+        return url
+
+    def test_a_shard_is_placed_at_a_node_that_lives_and_let_go(
+        self, tmp_path: Path, site: str
+    ) -> None:
+        def move(*said: str) -> Any:
+            more = ("--database-url", site, "--json")
+            return astra("db", "move", *said, *more, cwd=tmp_path, **SECRET)
+
+        def placed() -> Any:
+            said = ("db", "nodes", "--database-url", site, "--json")
+            return astra(*said, cwd=tmp_path, **SECRET).json["placedShards"]
+
+        for name in ("otter-1", "http://otter-1:8080", "http://otter-1:8080/"):
+            assert move("0", name).json == {"shard": 0, "url": "http://otter-1:8080"}
+            assert placed() == [{"shard": 0, "url": "http://otter-1:8080"}]
+        for said, why in (
+            (("0", "otter-2"), "those that live: http://otter-1:8080"),
+            (("0", "x' OR true"), "No scheduler that lives is called x' OR true"),
+            (("5", "otter-1"), "No tenant lives in shard 5; shards with tenants: 0"),
+        ):
+            refused = move(*said)
+            assert (refused.code, refused.json["code"]) == (1, "E.SHARD.NOT_MOVED")
+            assert why in refused.json["detail"]
+        for wrong in (("0",), ("0", "otter-1", "--anywhere")):
+            assert move(*wrong).json["code"] == "E.CONFIG.INVALID"
+        assert move("-1", "otter-1").code == 2
+        assert placed() == [{"shard": 0, "url": "http://otter-1:8080"}]
+        for _ in range(2):
+            assert move("0", "--anywhere").json == {"shard": 0, "url": None}
+        assert placed() == []
+
+    def test_sqlite_has_no_shards_to_move(self, tmp_path: Path) -> None:
+        refused = astra("db", "move", "0", "--anywhere", "--json", cwd=tmp_path)
+        assert (refused.code, refused.json["code"]) == (2, "E.CONFIG.INVALID")
+        assert "SQLite is used by one scheduler" in refused.json["detail"]

@@ -10,7 +10,7 @@ import typer
 from astraflow.cli.arguments import command_group
 from astraflow.cli.backups import backup, restore, verify
 from astraflow.cli.exit_codes import FAILED, note
-from astraflow.cli.nodes import nodes, unpark
+from astraflow.cli.nodes import move, nodes, unpark
 from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.server import Config, DataDir, run_loop
@@ -36,6 +36,7 @@ app.command()(backup)
 app.command()(restore)
 app.command()(verify)
 app.command()(nodes)
+app.command()(move)
 app.command()(unpark)
 
 

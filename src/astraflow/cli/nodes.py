@@ -1,4 +1,4 @@
-"""`astra db nodes` and `astra db unpark`: the schedulers that share a store, and whose tenants are whose."""
+"""`astra db nodes`, `move` and `unpark`: the schedulers that share a store, and whose tenants are whose."""
 
 from __future__ import annotations
 
@@ -43,16 +43,55 @@ def nodes(
     if not _is_used(settings):
         note(f"{_NEVER_USED}; `astra db status` shows its schema")
         return
-    shown, parked = run_loop(_look(settings.store_url))
+    found = run_loop(_look(settings.store_url))
     if as_json:
-        show_json({"nodes": shown, "parkedShards": parked})
+        show_json(found)
         return
     rows = [
-        (one["nodeId"], one["url"], one["state"], ", ".join(one["tenants"]) or "-") for one in shown
-    ]
-    show_table(("node", "url", "state", "tenants"), rows)
-    if parked:
-        _show_parked(parked)
+        (
+            one["nodeId"], one["url"], one["state"], ", ".join(map(str, one["shards"])) or "-",
+            ", ".join(one["tenants"]) or "-",
+        )
+        for one in found["nodes"]
+    ]  # fmt: skip
+    show_table(("node", "url", "state", "shards", "tenants"), rows)
+    if found["placedShards"]:
+        typer.echo()
+        show_table(
+            ("shard", "placed at"), [(one["shard"], one["url"]) for one in found["placedShards"]]
+        )
+    if found["parkedShards"]:
+        _show_parked(found["parkedShards"])
+
+
+def move(
+    shard: ShardNumber,
+    node: Annotated[
+        str, typer.Argument(metavar="[NODE]", help="URL or id of the scheduler that is to serve it")
+    ] = "",
+    anywhere: Annotated[
+        bool, typer.Option("--anywhere", help="Let any scheduler serve it again")
+    ] = False,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have one scheduler serve a shard, with its tenants, whenever it lives. The shard moves within seconds."""
+    settings = settings_of(data_dir, database_url, config)
+    if bool(node) == anywhere:
+        raise errors.Refused(
+            errors.CONFIG_INVALID, "name the scheduler that is to serve the shard, or --anywhere"
+        )
+    if not is_shared(settings.store_url):
+        raise _no_shards("that could be moved")
+    if not _is_used(settings):
+        raise errors.Conflict(errors.SHARD_NOT_MOVED, f"{_NEVER_USED}: it has no shards")
+    url = run_loop(_place(settings.store_url, shard, node))
+    said = (
+        f"Shard {shard} is for the scheduler at {url}" if url else f"Shard {shard} may be anywhere"
+    )
+    answer({"shard": shard, "url": url or None}, said, as_json)
 
 
 def unpark(
@@ -65,15 +104,19 @@ def unpark(
     """Let a parked shard go on, or a withheld one be served again. Its scheduler notices within a second."""
     settings = settings_of(data_dir, database_url, config)
     if not is_shared(settings.store_url):
-        raise errors.Refused(
-            errors.CONFIG_INVALID,
-            f"{_ONE_SCHEDULER}: it has no shards that could be parked",
-            detail={"hint": "name the PostgreSQL database with --database-url"},
-        )
+        raise _no_shards("that could be parked")
     if not _is_used(settings):
         raise errors.Conflict(errors.SHARD_NOT_PARKED, f"{_NEVER_USED}: no shard is parked")
     run_loop(_unpark(settings.store_url, shard))
     answer({"shard": shard, "state": "open"}, f"Shard {shard} is not parked any more", as_json)
+
+
+def _no_shards(which: str) -> errors.Refused:
+    return errors.Refused(
+        errors.CONFIG_INVALID,
+        f"{_ONE_SCHEDULER}: it has no shards {which}",
+        detail={"hint": "name the PostgreSQL database with --database-url"},
+    )
 
 
 def _show_parked(parked: list[dict[str, Any]]) -> None:
@@ -111,22 +154,42 @@ async def _opened(url: str) -> AsyncIterator[StoredCluster]:
         await cluster.close()
 
 
+async def _place(database_url: str, shard: int, node: str) -> str:
+    """The URL at which the shard is placed. Raises: Conflict, when there is no such shard or scheduler; StoreError."""
+    async with _opened(database_url) as cluster:
+        await _find_shard(cluster, shard, errors.SHARD_NOT_MOVED)
+        live = [one for one in await cluster.nodes() if one.is_live and not one.is_leaving]
+        urls = [one.url for one in live if node.rstrip("/") in (one.url, one.node_id)]
+        if node and not urls:
+            known = ", ".join(one.url for one in live) or "none"
+            why = f"No scheduler that lives is called {node[:200]}; those that live: {known}"
+            raise errors.Conflict(errors.SHARD_NOT_MOVED, why)
+        url = urls[0] if node else ""
+        await cluster.place_shard(shard, url)
+        return url
+
+
 async def _unpark(url: str, shard: int) -> None:
     """Raises: Conflict, when the shard is not parked; StoreError."""
     async with _opened(url) as cluster:
-        seen = {one.shard: one for one in await cluster.shards()}
-        if shard not in seen:
-            served = ", ".join(map(str, seen))
-            raise errors.Conflict(
-                errors.SHARD_NOT_PARKED,
-                f"No tenant lives in shard {shard}; shards with tenants: {served}",
-            )
-        if seen[shard].parking == "open" or not await cluster.clear_losses(shard):
+        seen = await _find_shard(cluster, shard, errors.SHARD_NOT_PARKED)
+        if seen.parking == "open" or not await cluster.clear_losses(shard):
             raise errors.Conflict(errors.SHARD_NOT_PARKED, f"Shard {shard} is not parked")
 
 
-async def _look(url: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The nodes, and the shards that are parked."""
+async def _find_shard(cluster: StoredCluster, shard: int, code: errors.Code) -> ShardSeen:
+    """Raises: Conflict, when no tenant lives in it; StoreError."""
+    seen = {one.shard: one for one in await cluster.shards()}
+    if shard not in seen:
+        served = ", ".join(map(str, seen))
+        raise errors.Conflict(
+            code, f"No tenant lives in shard {shard}; shards with tenants: {served}"
+        )
+    return seen[shard]
+
+
+async def _look(url: str) -> dict[str, list[dict[str, Any]]]:
+    """The nodes, and the shards of which there is more to say."""
     async with _opened(url) as cluster:
         tenants: dict[int, list[str]] = {HOME_SHARD: [SITE_TENANT]}
         lanes = await cluster.lanes()
@@ -134,8 +197,13 @@ async def _look(url: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             for one in lanes.get(row, (LaneSeen(HOME_LANE, HOME_SHARD),)):
                 tenants.setdefault(one.shard, []).append(lane_name(row, one.lane))
         shards = await cluster.shards()
-        parked = [_parked(seen, tenants) for seen in shards if seen.parking != "open"]
-        return [_shown(node, shards, tenants) for node in await cluster.nodes()], parked
+        return {
+            "nodes": [_shown(node, shards, tenants) for node in await cluster.nodes()],
+            "placedShards": [
+                {"shard": seen.shard, "url": seen.place} for seen in shards if seen.place
+            ],
+            "parkedShards": [_parked(seen, tenants) for seen in shards if seen.parking != "open"],
+        }
 
 
 def _shown(

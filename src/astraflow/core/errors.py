@@ -66,6 +66,7 @@ from astraflow.core.store_errors import BACKUP_UNWRITABLE as BACKUP_UNWRITABLE
 from astraflow.core.store_errors import BLOBS_FOREIGN as BLOBS_FOREIGN
 from astraflow.core.store_errors import NODE_FOREIGN as NODE_FOREIGN
 from astraflow.core.store_errors import SHARD_MOVED as SHARD_MOVED
+from astraflow.core.store_errors import SHARD_NOT_MOVED as SHARD_NOT_MOVED
 from astraflow.core.store_errors import SHARD_NOT_PARKED as SHARD_NOT_PARKED
 from astraflow.core.store_errors import SHARD_UNREACHABLE as SHARD_UNREACHABLE
 from astraflow.core.store_errors import STORE_BROKEN as STORE_BROKEN

@@ -63,6 +63,9 @@ SHARD_MOVED = again("E.SHARD.MOVED", 421,
 SHARD_UNREACHABLE = again("E.SHARD.UNREACHABLE", 503,
     "the scheduler that owns the tenant of the request does not answer; what changes something may have been done",
     "try again after Retry-After, with the same Idempotency-Key")
+SHARD_NOT_MOVED = final("E.SHARD.NOT_MOVED", 409,
+    "there is no such shard, or no such scheduler",
+    "see the shards with tenants and the schedulers that live, with `astra db nodes`")
 SHARD_NOT_PARKED = final("E.SHARD.NOT_PARKED", 409,
     "the shard is neither parked nor withheld",
     "see which shards are, with `astra db nodes`")

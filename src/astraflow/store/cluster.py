@@ -62,8 +62,8 @@ class StoredCluster:
         """Those that a tenant lives in."""
         found = await self._site.rows("look_at_shards", gone_s=GONE_S)
         return [
-            ShardSeen(shard, owner, is_free, losses=tuple(losses))
-            for shard, owner, is_free, losses in found
+            ShardSeen(shard, owner, is_free, losses=tuple(losses), place=place)
+            for shard, owner, is_free, losses, place in found
         ]
 
     async def note_loss(self, claim: Claim) -> None:
@@ -77,6 +77,14 @@ class StoredCluster:
                 await connection.fetchval(note.text, *note.arguments(values))
             finally:
                 connection.terminate()
+
+    async def place_shard(self, shard: int, url: str) -> None:
+        """Have the node at a URL serve a shard while it lives; any node, if it is empty. Raises: StoreError."""
+        name = f"shard_place/{shard}"
+        if url:
+            await self._site.change("set_site", name=name, value=url)
+        else:
+            await self._site.change("forget_site", name=name)
 
     async def clear_losses(self, shard: int) -> bool:
         """Forget that the work of a shard has ended nodes; False if it never has. Raises: StoreError."""

@@ -14,7 +14,9 @@ Rule 4: a shard is given back if the node that would take it has lived for `STEA
         owner gives one in `GIVE_EVERY_S`, and none that it has owned for less than `KEEP_S`: a node that comes and goes
         moves a shard once a minute.
 Rule 5: a node that leaves claims nothing. It gives its shards back as it ends.
-Rule 6: a withheld shard (`parking`) is nobody's: no node claims it.
+Rule 6: a shard that somebody has placed is for the node at that URL while it lives, whatever rules 2 and 4 say of it.
+        It goes there at once; to a node that has not lived for `STAYED_S` only if its owner has had it for `KEEP_S`.
+Rule 7: a withheld shard (`parking`) is nobody's: no node claims it.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ LATE_S: Final = 1.6
 """A node says once a second that it lives. One that is late may have ended."""
 ORPHAN_S: Final = 2.0
 STEADY_S: Final = 5.0
+STAYED_S: Final = 15.0
+"""A node that has lived for so long does not come and go."""
 KEEP_S: Final = 60.0
 GIVE_EVERY_S: Final = 1.0
 UNEVEN: Final = 2
 """With a smaller difference the two would change places."""
 NOT_WORTH: Final = (0, 0)
+PLACED_ELSEWHERE: Final = (1_000_000, 0)
+"""What the move of a shard is worth that is not where somebody has placed it."""
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -77,6 +83,8 @@ class ShardSeen(msgspec.Struct, frozen=True):
     """Those with several lanes that have one in it."""
     losses: tuple[float, ...] = ()
     """How many seconds ago its own work has ended nodes."""
+    place: str = ""
+    """The URL of the node that somebody has placed it at; empty: any."""
 
     @property
     def parking(self) -> Parking:
@@ -101,7 +109,9 @@ class Shares:
     """How many shards each node has, those included that are free and for it."""
 
     def __init__(self, nodes: Iterable[NodeSeen], shards: Iterable[ShardSeen]) -> None:
-        self.counts = {node.node_id: 0 for node in staying(nodes)}
+        able = staying(nodes)
+        self.counts = {node.node_id: 0 for node in able}
+        self._at = {node.url: node.node_id for node in able}
         self.takers: dict[int, str] = {}
         """The nodes that free shards are for."""
         self._lanes: dict[str, Counter[str]] = {name: Counter() for name in self.counts}
@@ -121,6 +131,9 @@ class Shares:
 
     def taker_of(self, seen: ShardSeen) -> str | None:
         """The node that a shard is for, or would be for if it were free."""
+        placed = self.placed_at(seen)
+        if placed is not None:
+            return placed
         able = [name for name in self.counts if name != seen.owner] or list(self.counts)
         return min(
             able,
@@ -129,6 +142,10 @@ class Shares:
             ),
             default=None,
         )  # fmt: skip
+
+    def placed_at(self, seen: ShardSeen) -> str | None:
+        """The node that somebody has placed a shard at, if it can own it."""
+        return self._at.get(seen.place) if seen.place else None
 
     def _beside(self, seen: ShardSeen, node_id: str) -> int:
         """How many lanes of the tenants of a shard a node has, without this shard."""
@@ -146,8 +163,10 @@ class Shares:
     def _worth(self, seen: ShardSeen, steady: Container[str]) -> tuple[int, int]:
         """How many lanes are put apart if a shard moves, and the difference of shards of the two nodes."""
         taker = self.taker_of(seen) if seen.owner in self.counts else None
-        if taker is None or taker not in steady:
+        if taker is None or taker not in steady or taker == seen.owner:
             return NOT_WORTH
+        if self.placed_at(seen) is not None:
+            return PLACED_ELSEWHERE
         apart = self._beside(seen, seen.owner) - self._beside(seen, taker)
         more = self.counts[seen.owner] - self.counts[taker]
         return (apart, more) if apart > 0 or (apart == 0 and more >= UNEVEN) else NOT_WORTH
@@ -198,10 +217,14 @@ class ShardMoves:
     ) -> int | None:
         if self._gave_at is not None and now - self._gave_at < GIVE_EVERY_S:
             return None
-        steady = {node.node_id for node in staying(nodes) if node.up_s >= STEADY_S}
-        best = shares.best_move(shards, steady)
+        ages = {node.node_id: node.up_s for node in staying(nodes) if node.up_s >= STEADY_S}
+        best = shares.best_move(shards, ages)
         since = self._owned_since.get(best.shard) if best is not None else None
-        if best is None or since is None or now - since < KEEP_S:
+        if best is None or since is None:
+            return None
+        is_early = now - since < KEEP_S
+        placed = shares.placed_at(best)
+        if is_early and (placed is None or ages[placed] < STAYED_S):
             return None
         self._gave_at = now
         return best.shard

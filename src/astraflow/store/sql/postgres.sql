@@ -78,7 +78,8 @@ RETURNING epoch, writer, ARRAY(
     SELECT CAST(extract(epoch FROM clock_timestamp() - moment) AS float8) FROM unnest(lost_at) AS moment)
 
 -- name: look_at_shards
--- Those that a tenant lives in, whether `claim` would find them free, and how long ago their own work has ended nodes.
+-- Those that a tenant lives in, whether `claim` would find them free, how long ago their own work has ended nodes, and where
+-- somebody has placed them.
 SELECT shard, owner, leased_until <= clock_timestamp() OR (
         backend_epoch = epoch AND backend_start IS NOT NULL
         AND renewed_at <= clock_timestamp() - make_interval(secs => :gone_s)
@@ -86,7 +87,8 @@ SELECT shard, owner, leased_until <= clock_timestamp() OR (
             SELECT 1 FROM pg_stat_activity AS a
             WHERE a.pid = s.backend_pid AND (a.backend_start IS NULL OR a.backend_start = s.backend_start)
         )
-    ), ARRAY(SELECT CAST(extract(epoch FROM clock_timestamp() - moment) AS float8) FROM unnest(lost_at) AS moment)
+    ), ARRAY(SELECT CAST(extract(epoch FROM clock_timestamp() - moment) AS float8) FROM unnest(lost_at) AS moment),
+    coalesce((SELECT value FROM site WHERE name = 'shard_place/' || s.shard), '')
 FROM shards AS s WHERE shard = 0 OR EXISTS (SELECT 1 FROM lanes AS l WHERE l.shard = s.shard)
 ORDER BY shard
 
@@ -145,6 +147,12 @@ UPDATE lanes SET state = 'open' WHERE tenant = :tenant AND state = 'opening'
 -- Another value each time: whoever has seen the last one reads the lanes again.
 INSERT INTO site (name, value) VALUES ('lanes_change', CAST(clock_timestamp() AS text))
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: set_site
+INSERT INTO site (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: forget_site
+DELETE FROM site WHERE name = :name
 
 -- name: site_changes
 SELECT name, value FROM site WHERE name IN (:names[])

@@ -91,6 +91,42 @@ def test_a_shard_that_is_not_withheld_any_more_is_claimed_as_if_it_had_just_beco
         assert moves.decide(nodes, [free(1)], 10 * ORPHAN_S).claim == wanted
 
 
+def placed(shard: int, owner: str, at: str, *, is_free: bool = False) -> ShardSeen:
+    return ShardSeen(shard, owner, is_free, place=f"http://{at}")
+
+
+def gives(name: str, nodes: list[NodeSeen], shards: list[ShardSeen], after_s: float) -> int | None:
+    moves = ShardMoves(name)
+    moves.decide(nodes, shards, 0.0)
+    return moves.decide(nodes, shards, after_s).give
+
+
+def test_a_placed_shard_goes_to_its_node_at_once_and_stays_there() -> None:
+    nodes = seen("a", "b")
+    assert gives("a", nodes, [placed(1, "a", "b")], GIVE_EVERY_S) == 1
+    crowd = [placed(shard, "b", "b") for shard in range(5)]
+    assert gives("b", nodes, crowd, 10 * KEEP_S) is None, "whatever the others have"
+    assert gives("b", nodes, [*crowd, owned(9, "b"), owned(10, "b")], 10 * KEEP_S) in (9, 10)
+    for name, wanted in (("a", set()), ("b", {1})):
+        free_one = placed(1, "a", "b", is_free=True)
+        assert ShardMoves(name).decide(nodes, [free_one], 0.0).claim == wanted
+
+
+def test_a_placed_shard_is_served_by_others_while_its_node_is_gone_or_leaves() -> None:
+    gone = [*seen("a"), NodeSeen("b", "http://b", LIVE_S + 1, 100.0)]
+    leaving = [*seen("a"), *seen("b", is_leaving=True)]
+    for nodes in (seen("a"), gone, leaving):
+        free_one = placed(1, "b", "b", is_free=True)
+        assert ShardMoves("a").decide(nodes, [free_one], 0.0).claim == {1}
+        assert gives("a", nodes, [placed(1, "a", "b")], 10 * KEEP_S) is None
+
+
+def test_a_node_that_comes_and_goes_gets_its_placed_shard_once_a_minute() -> None:
+    nodes = [*seen("a"), *seen("b", up_s=STEADY_S)]
+    assert gives("a", nodes, [placed(1, "a", "b")], KEEP_S / 2) is None
+    assert gives("a", nodes, [placed(1, "a", "b")], KEEP_S) == 1
+
+
 def test_a_shard_that_was_owned_between_two_looks_is_not_an_orphan() -> None:
     nodes = seen("a", "b")
     other = next(n for n in "ab" if n != first(1, "a", "b"))
