@@ -9,7 +9,7 @@ I21: of a shard no lower epoch commits after a higher one, whichever node it is 
 I17: two attempts of a task never overlap across owners.
 I39: every shard has an owner `OWNED_S` after the faults, and none moves more than once in `KEEP_S` from then on; the
      others do also while the work of one ends nodes.
-I50: the work of a shard ends few nodes: as many as park it, and one more.
+I52: the work of a shard ends few nodes: as many as park it, and one more.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ShardStore(Store):
             self.world.sometimes(self.seen().parking)
         lately = [at for at in self.lost_at if self.world.now - at <= WITHIN_S]
         if len(lately) > PARKED_FROM + (self.poison == "restoring"):
-            raise Violation("I50", f"shard {self.number} has ended nodes at {lately}")
+            raise Violation("I52", f"shard {self.number} has ended nodes at {lately}")
 
     def is_free(self) -> bool:
         is_gone = self.is_backend_gone and self.world.now - self.renewed_at >= GONE_S

@@ -74,14 +74,14 @@ def _only_the_first_claims() -> Iterator[None]:
 
 @contextmanager
 def _a_shard_that_is_never_parked() -> Iterator[None]:
-    """I50: what its work does to one node it does to all, for ever."""
+    """I52: what its work does to one node it does to all, for ever."""
     with patch.object(rules, "parking_of", lambda losses: "open"):
         yield
 
 
 @contextmanager
 def _a_shard_that_is_never_withheld() -> Iterator[None]:
-    """I50: it is not what the shard places that ends its nodes."""
+    """I52: it is not what the shard places that ends its nodes."""
 
     def at_most_parked(losses: tuple[float, ...]) -> Parking:
         return "open" if parking_of(losses) == "open" else "parked"
@@ -100,8 +100,8 @@ PLANTED: dict[str, tuple[Callable[[], Any], set[str], dict[str, Any]]] = {
         {**LONG, "faults": ("cut",), "fault_phase_s": 90.0},
     ),
     "unevenbyone": (_shards_that_are_given_for_one_less, {"I39"}, {}),
-    "neverparked": (_a_shard_that_is_never_parked, {"I50"}, {}),
-    "neverwithheld": (_a_shard_that_is_never_withheld, {"I50"}, {}),
+    "neverparked": (_a_shard_that_is_never_parked, {"I52"}, {}),
+    "neverwithheld": (_a_shard_that_is_never_withheld, {"I52"}, {}),
     "onlyfirst": (_only_the_first_claims, {"I39", "I24"}, {}),
 }
 
