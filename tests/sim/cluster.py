@@ -3,17 +3,22 @@
 A shard is a whole world of its own (`Simulation`), with an engine process for each node. Nodes look at what the store
 shows, some of it old, and decide by the product's own rules which shards to claim and which to give back. They are
 killed, frozen, stopped in order, and cut off from the store with or without their connection being seen to be gone.
+In some worlds the work of one shard blocks every node that places it, or that restores it.
 
 I21: of a shard no lower epoch commits after a higher one, whichever node it is of.
 I17: two attempts of a task never overlap across owners.
-I39: every shard has an owner `OWNED_S` after the faults, and none moves more than once in `KEEP_S` from then on.
+I39: every shard has an owner `OWNED_S` after the faults, and none moves more than once in `KEEP_S` from then on; the
+     others do also while the work of one ends nodes.
+I52: the work of a shard ends few nodes: as many as park it, and one more.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
+from random import Random
+from typing import TYPE_CHECKING, Literal, cast
 
+from astraflow.core.cluster.parking import PARKED_FROM, WITHIN_S
 from astraflow.core.cluster.shards import KEEP_S, NodeSeen, ShardMoves, ShardSeen
 from tests.sim.config import Config, draw
 from tests.sim.scheduler import SchedulerProcess
@@ -42,6 +47,12 @@ WATCHED_S = 150.0
 """So long a calm site is looked at for moves without a reason, in one of `WATCHED_OF` worlds: nothing else happens in
 most of this time."""
 WATCHED_OF = 4
+BLOCKED_S = 3.0
+"""Until the watchdog of a node ends it."""
+PARKED_S = 90.0
+"""For as many nodes to end as it takes to park a shard."""
+Poison = Literal["placing", "restoring"]
+"""What of the work of a shard blocks its node."""
 OF_NODES = ("scheduler_crash", "takeover", "scheduler_pause", "store_split")
 """Faults of processes: they are of whole nodes here."""
 
@@ -52,6 +63,8 @@ SOMETIMES = (
     "given back with a commit under way",
     "all shards on one node",
     "commit of a replaced owner",
+    "parked",
+    "withheld",
 )
 """What must have been seen in some of many worlds."""
 
@@ -71,6 +84,25 @@ class ShardStore(Store):
         self.renewed_at = 0.0
         self.is_backend_gone = False
         self.moves: list[float] = []
+        self.poison: Poison | None = None
+        self.lost_at: list[float] = []
+
+    def seen(self) -> ShardSeen:
+        """As a look at the store shows it."""
+        ages = tuple(self.world.now - at for at in self.lost_at)
+        return ShardSeen(self.number, self.owner or "", self.is_free(), losses=ages)
+
+    def note_loss(self, epoch: int) -> None:
+        """Raises: Violation."""
+        if epoch != self.epoch:
+            return
+        self.lost_at.append(self.world.now)
+        self.is_backend_gone = True
+        if self.seen().parking != "open":
+            self.world.sometimes(self.seen().parking)
+        lately = [at for at in self.lost_at if self.world.now - at <= WITHIN_S]
+        if len(lately) > PARKED_FROM + (self.poison == "restoring"):
+            raise Violation("I52", f"shard {self.number} has ended nodes at {lately}")
 
     def is_free(self) -> bool:
         is_gone = self.is_backend_gone and self.world.now - self.renewed_at >= GONE_S
@@ -132,7 +164,33 @@ class ShardProcess(SchedulerProcess):
             return
         self._waiting_life = None
         self.world.log(f"{self.name} owns shard {self.shard.number}, epoch {epoch}")
-        self._open(epoch)
+        if self.shard.poison == "restoring":
+            self.node.block(self.shard, epoch)
+        else:
+            self._open(epoch)
+
+    def _serve(self) -> None:
+        assert self.engine is not None
+        self.engine.set_parked(self.shard.seen().parking != "open")
+        super()._serve()
+
+    def _pump(self) -> None:
+        engine = self.engine
+        if (
+            self.shard.poison == "placing"
+            and engine is not None
+            and engine.will_place
+            and not self.is_paused
+        ):
+            self.node.block(self.shard, engine.ownership.epoch)
+        else:
+            super()._pump()
+
+    def set_parked(self, is_parked: bool) -> None:
+        engine = self.engine
+        if engine is not None and engine.is_parked != is_parked:
+            engine.set_parked(is_parked)
+            self._pump()
 
     def _commit(self, batch: Batch) -> None:
         self._sent = batch
@@ -170,6 +228,8 @@ class SimNode:
         self.store_back_at = 0.0
         self.is_dead = True
         self.is_paused = False
+        self.is_blocked = False
+        """By the work of a shard: it does not wake any more."""
         self._boots = 0
         self._moves = ShardMoves("")
 
@@ -181,7 +241,7 @@ class SimNode:
         if not self.is_dead:
             return
         self._boots += 1
-        self.is_dead, self.is_paused = False, False
+        self.is_dead, self.is_paused, self.is_blocked = False, False, False
         self._moves = ShardMoves(self.node_id)
         self.cluster.started[self.node_id] = self.cluster.world.now
         for process in self.processes:
@@ -194,7 +254,10 @@ class SimNode:
         cluster, now = self.cluster, self.cluster.world.now
         if not self.is_paused and now >= self.store_back_at:
             cluster.seen_at[self.node_id] = now
-            moves = self._moves.decide(cluster.nodes_seen(), cluster.shards_seen(), now)
+            shards = cluster.shards_seen()
+            for seen in shards:
+                self.processes[seen.shard].set_parked(seen.parking != "open")
+            moves = self._moves.decide(cluster.nodes_seen(), shards, now)
             for shard in sorted(moves.claim):
                 self.processes[shard].try_claim()
             if moves.give is not None:
@@ -224,7 +287,23 @@ class SimNode:
         for process in self.processes:
             process.pause()
 
+    def block(self, shard: ShardStore, epoch: int) -> None:
+        """The work of a shard blocks this process, until the watchdog ends it."""
+        self.cluster.world.log(f"{self.name} is blocked by shard {shard.number}")
+        self.pause()
+        self.is_blocked = True
+        self.cluster.world.after(BLOCKED_S, self._end_blocked, self._boots, shard, epoch)
+
+    def _end_blocked(self, boot: int, shard: ShardStore, epoch: int) -> None:
+        if self.is_dead or boot != self._boots:
+            return
+        shard.note_loss(epoch)
+        self.crash()
+        self.cluster.world.after(1.0, self.start)
+
     def wake(self) -> None:
+        if self.is_blocked:
+            return
         self.is_paused = False
         for process in self.processes:
             process.wake()
@@ -275,8 +354,15 @@ class ClusterSimulation:
     shard_class: type[ShardSimulation] = ShardSimulation
 
     def __init__(
-        self, seed: int, configs: list[Config], nodes: int, *, keep_transcript: bool = False
+        self,
+        seed: int,
+        configs: list[Config],
+        nodes: int,
+        *,
+        keep_transcript: bool = False,
+        poison: Poison | None = None,
     ) -> None:
+        """`poison`: what of the work of the last shard blocks its nodes, after a while."""
         self.world = World(seed, keep_transcript=keep_transcript)
         self.nodes = [SimNode(self, f"node-{number}") for number in range(nodes)]
         self.seen_at: dict[str, float] = {}
@@ -287,6 +373,7 @@ class ClusterSimulation:
         self._faults_until = max(config.fault_phase_s for config in configs)
         self._is_watched = seed % WATCHED_OF == 0
         self._turn = 0
+        self._poison = poison
 
     def nodes_seen(self) -> list[NodeSeen]:
         now = self.world.now
@@ -296,9 +383,7 @@ class ClusterSimulation:
         ]
 
     def shards_seen(self) -> list[ShardSeen]:
-        return [
-            ShardSeen(one.number, one.shard.owner or "", one.shard.is_free()) for one in self.shards
-        ]
+        return [one.shard.seen() for one in self.shards]
 
     def run(self) -> None:
         """Raises: Violation."""
@@ -308,8 +393,14 @@ class ClusterSimulation:
         for shard in self.shards:
             shard.begin()
         world.after(world.delay(6.0), self._hurt_node)
+        if self._poison is not None:
+            world.after(
+                self._faults_until / 3, setattr, self.shards[-1].shard, "poison", self._poison
+            )
         world.run_until(self._faults_until, stop=self._check, every=CHECK_EVERY_STEPS)
         self._heal()
+        if self._poison is not None:
+            self._outlast(self.shards[-1].shard)
         healed_at = world.now
         world.run_until(healed_at + OWNED_S, stop=self._check, every=CHECK_EVERY_STEPS)
         self._check_owners()
@@ -323,6 +414,23 @@ class ClusterSimulation:
         self._check_moves(healed_at + OWNED_S)
         for shard in self.shards:
             shard.finish()
+
+    def _outlast(self, shard: ShardStore) -> None:
+        """See that the others are served while the work of this shard would end nodes; then mend it. Raises: Violation.
+
+        It may have no work that is to be placed: then nothing parks it."""
+        world = self.world
+        until = world.now + PARKED_S
+        while shard.seen().parking == "open" and world.now < until:
+            world.run_until(world.now + LOOK_S, stop=self._check, every=CHECK_EVERY_STEPS)
+        if shard.seen().parking != "open":
+            owned_from = world.now + OWNED_S
+            world.run_until(owned_from, stop=self._check, every=CHECK_EVERY_STEPS)
+            self._check_owners()
+            world.run_until(owned_from + WATCHED_S, stop=self._check, every=CHECK_EVERY_STEPS)
+            self._check_moves(owned_from)
+        shard.poison = None
+        shard.lost_at.clear()
 
     def _check(self) -> bool:
         if len({one.shard.owner for one in self.shards}) == 1:
@@ -382,7 +490,7 @@ class ClusterSimulation:
                 and process.engine.ownership.epoch == one.shard.epoch
                 for process in one.schedulers
             )  # fmt: skip
-            if not is_served:
+            if not is_served and one.shard.seen().parking != "withheld":
                 raise Violation("I39", f"shard {one.number} has no owner; the last was {owner}")
 
     def _check_moves(self, since: float) -> None:
@@ -408,6 +516,11 @@ def draw_shards(seed: int) -> tuple[list[Config], int]:
     return configs, nodes
 
 
+def draw_poison(seed: int) -> Poison | None:
+    """Drawn apart from the world, which is the same without it."""
+    return Random(f"poison {seed}").choice((None, None, "placing", "restoring"))
+
+
 def simulate_cluster(
     seed: int, config: Config | None = None, *, keep_transcript: bool = False
 ) -> Outcome:
@@ -415,7 +528,10 @@ def simulate_cluster(
     configs, nodes = draw_shards(seed)
     if config is not None:
         configs = [config] * len(configs)
-    simulation = ClusterSimulation(seed, configs, nodes, keep_transcript=keep_transcript)
+    poison = draw_poison(seed) if config is None else None
+    simulation = ClusterSimulation(
+        seed, configs, nodes, keep_transcript=keep_transcript, poison=poison
+    )
     violation = violation_of(simulation.run)
     world = simulation.world
     timelines = [line for shard in simulation.shards for line in shard.timelines()]

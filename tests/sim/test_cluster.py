@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from astraflow.core.cluster import shards as rules
+from astraflow.core.cluster.parking import Parking, parking_of
 from astraflow.core.cluster.shards import NodeSeen
 from tests.sim.cluster import ShardStore, simulate_cluster
 from tests.sim.config import Config
@@ -71,6 +72,24 @@ def _only_the_first_claims() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _a_shard_that_is_never_parked() -> Iterator[None]:
+    """I52: what its work does to one node it does to all, for ever."""
+    with patch.object(rules, "parking_of", lambda losses: "open"):
+        yield
+
+
+@contextmanager
+def _a_shard_that_is_never_withheld() -> Iterator[None]:
+    """I52: it is not what the shard places that ends its nodes."""
+
+    def at_most_parked(losses: tuple[float, ...]) -> Parking:
+        return "open" if parking_of(losses) == "open" else "parked"
+
+    with patch.object(rules, "parking_of", at_most_parked):
+        yield
+
+
 LONG: dict[str, Any] = {"workers": 3, "runs": 6, "tasks": 6, "handlers": ("long", "ok")}
 """Attempts that outlast a lease, and workers that find the next owner because their connection is cut."""
 PLANTED: dict[str, tuple[Callable[[], Any], set[str], dict[str, Any]]] = {
@@ -81,6 +100,8 @@ PLANTED: dict[str, tuple[Callable[[], Any], set[str], dict[str, Any]]] = {
         {**LONG, "faults": ("cut",), "fault_phase_s": 90.0},
     ),
     "unevenbyone": (_shards_that_are_given_for_one_less, {"I39"}, {}),
+    "neverparked": (_a_shard_that_is_never_parked, {"I52"}, {}),
+    "neverwithheld": (_a_shard_that_is_never_withheld, {"I52"}, {}),
     "onlyfirst": (_only_the_first_claims, {"I39", "I24"}, {}),
 }
 

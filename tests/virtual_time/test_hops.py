@@ -306,6 +306,9 @@ class Node:
         owner = self.owners[shard]
         return None if owner is None or owner == self.number else f"http://n{owner}"
 
+    def is_withheld(self, shard: int) -> bool:
+        return False
+
     async def locate(self, tenant: str) -> None:
         await asyncio.sleep(0)
 

@@ -170,7 +170,7 @@ class Front:
 
     def _why_nobody_answers(self, tenant: str, lane: int) -> str:
         shard = self._node.shard_of(tenant, lane)
-        if shard is not None and self._node.parked.is_withheld(shard):
+        if shard is not None and self._node.is_withheld(shard):
             return f"shard {shard} of the tenant is withheld: its work has ended several schedulers"
         if shard is None or self._node.url_of(shard) is None:
             return "no scheduler owns the tenant of the request now"

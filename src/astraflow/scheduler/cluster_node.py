@@ -225,6 +225,11 @@ class ClusterNode:
         owner = self.seen.nodes.get(found.owner)
         return None if owner is None else owner.url
 
+    def is_withheld(self, shard: int) -> bool:
+        """Whether a shard has no owner because its work ends its owners."""
+        found = self.seen.shards.get(shard)
+        return found is not None and found.parking == "withheld"
+
     @property
     def is_blind(self) -> bool:
         """Whether nothing is known of who owns what."""
@@ -236,7 +241,7 @@ class ClusterNode:
             return "the scheduler is about to end"
         if self.is_blind:
             return "the store does not answer"
-        if self.url_of(HOME_SHARD) is not None or self.parked.is_withheld(HOME_SHARD):
+        if self.url_of(HOME_SHARD) is not None or self.is_withheld(HOME_SHARD):
             return None
         return self.home.problem()
 

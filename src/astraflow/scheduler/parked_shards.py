@@ -38,11 +38,6 @@ class ParkedShards:
             is_told = scheduler is not None or seen.parking == "withheld"
             self._say(seen, seen.parking if is_told else "open")
 
-    def is_withheld(self, shard: int) -> bool:
-        """Whether it has no owner, and will have none for a while."""
-        seen = self._node.seen.shards.get(shard)
-        return seen is not None and seen.parking == "withheld"
-
     def counts(self) -> Mapping[tuple[str, ...], float]:
         """How many shards of the site are parked and withheld, as this node sees them."""
         found = Counter(seen.parking for seen in self._node.seen.shards.values())

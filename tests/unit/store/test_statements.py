@@ -200,7 +200,8 @@ def test_migrations_are_numbered_from_one(dialect: Dialect) -> None:
     migrations = load_migrations(dialect)
     assert [one.version for one in migrations] == list(range(1, len(migrations) + 1))
     assert all(one.name and one.text for one in migrations)
-    assert not [one for one in migrations if "{" in one.text]
+    # `{}` is an empty array of PostgreSQL.
+    assert not [one for one in migrations if re.search(r"\{\w", one.text)]
 
 
 def test_both_dialects_have_the_same_migrations() -> None:

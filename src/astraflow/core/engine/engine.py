@@ -393,13 +393,14 @@ class Engine:
     def take_batch(self, now: float, at: int) -> Batch | None:
         """Place what can be placed, and return what is to be committed; None if there is nothing."""
         self._enter(now, at)
-        if self.ownership.may_speak(now) and not self.view.is_parked:
+        may_speak = self.ownership.may_speak(now)
+        if may_speak and not self.view.is_parked:
             place(self.view)
             self._fail_unplaceable()
-            if self.view.lanes:
-                tell_hunger(self.view, self.gateway)
         else:
             self.view.placing.has_more = False
+        if may_speak and self.view.lanes:
+            tell_hunger(self.view, self.gateway)
         batch = self.view.batch
         if batch.is_empty:
             return None

@@ -150,7 +150,7 @@ def tell_hunger(view: View, gateway: Gateway) -> None:
     """Tell the workers of tenants with several lanes what waits for their slots here."""
     for tenant in view.lanes.due(view.now):
         workers = view.workers.of_tenant(tenant)
-        waiting = view.queue.depths.by_bundle()
+        waiting = {} if view.is_parked else view.queue.depths.by_bundle()
         _, runs = view.queue.waiting_of(tenant)
         for worker in workers:
             if worker.session_id is None:

@@ -100,7 +100,7 @@ WHERE shard = :shard AND epoch = :epoch
 RETURNING true
 
 -- name: clear_shard_losses
-UPDATE shards SET lost_at = '{}' WHERE shard = :shard AND lost_at <> '{}'
+UPDATE shards SET lost_at = CAST(ARRAY[] AS timestamptz[]) WHERE shard = :shard AND cardinality(lost_at) > 0
 RETURNING true
 
 -- name: look_at_nodes

@@ -149,6 +149,22 @@ class TestHunger:
         rig.wait(1.0)
         assert hunger(worker)[-1] == (0, 0)
 
+    def test_a_lane_whose_shard_is_parked_asks_for_no_slots(self) -> None:
+        rig = rig_of(1)
+        rig.engine.set_parked(True)
+        worker = worker_in(rig, 1, given=0)
+        rig.submit(make_plan(3), "run1")
+        rig.wait(1.0)
+        worker.heartbeat()
+        rig.wait(1.0)
+        assert hunger(worker)[-1] == (0, 0), (
+            "it is told, since it may remember what a former owner said"
+        )
+        assert set(hunger(worker)) == {(0, 0)}
+        rig.engine.set_parked(False)
+        rig.wait(1.0)
+        assert hunger(worker)[-1] == (3, 1)
+
     def test_it_is_told_again_with_each_heartbeat(self) -> None:
         rig = rig_of(1)
         worker = worker_in(rig, 1, given=0)
