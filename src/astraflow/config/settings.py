@@ -36,6 +36,8 @@ _Texts = tuple[_Text, ...]
 _LogLevel = Literal["debug", "info", "warning", "error"]
 WorkerAuth = Literal["any", "mtls"]
 """How workers may sign in."""
+WorkerRouting = Literal["move", "relay"]
+"""How workers come to the scheduler that serves their tenant."""
 _Policy = Literal["off", "warn", "require"]
 
 _ENGINE: Final = EngineSettings()
@@ -197,6 +199,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "reach this one, if not where it listens"
         ),
     ] = None
+    worker_routing: Annotated[
+        WorkerRouting,
+        _says(
+            "PostgreSQL: what happens to a worker whose tenant another scheduler serves: it is sent there (`move`), or "
+            "its connection is passed on (`relay`), for workers that do not reach each scheduler by its `node_url`"
+        ),
+    ] = "move"
     several_lanes: Annotated[
         bool,
         _says(

@@ -112,10 +112,10 @@ class ClusterNode:
         cluster: StoredCluster,
         clock: Clock,
         make: Callable[[int, ShardTurns, SeenLanes], Scheduler],
-        socket_url: Callable[[str], str] = str,
+        socket_url: Callable[[str], str | None] = str,
     ) -> None:
         """`make`: a scheduler for a shard. `url`: where other nodes reach this one. `socket_url`: where workers connect
-        to the node at a URL."""
+        to the node at a URL; None: at any other."""
         self.node_id = node_id
         self.url = url
         self.cluster = cluster
