@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ HOME_OWNER = (
 )
 ADAPTER = """
     class Adapter:
-        def say(self, inputs, ctx):
+        def say(self, ctx):
             return {"said": "hello"}
 """
 Make = Callable[..., AbstractContextManager[Nodes]]
@@ -171,7 +172,7 @@ async def test_a_worker_of_protocol_1_at_the_wrong_node_works(pair: Make) -> Non
     """With the settings as shipped: others are sent on, this one cannot be."""
     with pair() as nodes:
         nodes.start()
-        url = ask(nodes.system.database_url or "", HOME_OWNER)
+        url = await asyncio.to_thread(ask, nodes.system.database_url or "", HOME_OWNER)
         wrong = 1 - [nodes.url(number) for number in (0, 1)].index(url)
         async with OldWorker(port_of(nodes.nodes[wrong]), "old-1") as old:
             await old.enter()
@@ -262,16 +263,14 @@ class Private(Nodes):
         return httpx.Client(
             base_url=self.url(number),
             headers={"authorization": f"Bearer {TOKEN}"},
-            verify=str(self.system.folder / "ca" / "ca.pem"),
+            verify=ssl.create_default_context(cafile=self.system.folder / "ca" / "ca.pem"),
             timeout=30,
         )
 
     def is_ready(self, number: int) -> bool:
-        with self.client(number) as http:
-            try:
-                return http.get("/readyz").status_code == 200
-            except httpx.TransportError:
-                return False
+        with self.client(number) as http, suppress(httpx.TransportError):
+            return http.get("/readyz").status_code == 200
+        return False
 
     def start_both(self) -> int:
         """The number of the node that does not serve the tenant."""
