@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
 import json
 import os
 import ssl
-import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, cast
+from pathlib import Path
 
 import pytest
 
@@ -19,14 +18,27 @@ from astraflow.api import worker_relay, worker_socket
 from astraflow.api.node_connections import AHEAD_BYTES
 from astraflow.api.node_signatures import NodeSignatures
 from astraflow.api.relayed_worker import RELAY_PATH, LaneOwner, RelayedWorker, relay_headers
-from astraflow.api.worker_relay import WorkerRelays
-from astraflow.api.worker_socket import socket_class
 from astraflow.clock import SystemClock
 from astraflow.core.protocol.limits import MAX_FRAME_BYTES
 from astraflow.core.security.certificates import PeerCertificate
 from astraflow.core.security.policy import Role
-from astraflow.observe.metrics import Metrics
-from astraflow.scheduler.service import Scheduler
+from tests.api.relay_rig import (
+    FIRST,
+    MOVED,
+    READ_BYTES,
+    TRY_LATER,
+    Tls,
+    Watched,
+    echo,
+    ended,
+    idle,
+    node,
+    owner,
+    pause,
+    plain,
+    taken,
+    worker,
+)
 from tests.api.rig import serving
 from tests.api.scripted import ScriptedWorker, connected, token_of
 from tests.e2e.old_worker import OldWorker
@@ -46,149 +58,7 @@ from tests.rawsocket import (
 
 pytestmark = pytest.mark.usefixtures("each_loop")
 
-SECRET = b"a secret that all nodes share"
-FIRST = frame("w-1", "control.handshake", hello("w-1", token_of(Role.WORKER)))
-MOVED = b'{"type":"control.reset"}'
-SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"
-TRY_LATER = 1013
 SESSIONS = 500
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-class Node:
-    """The places of a node, and how its sockets are reached."""
-
-    def __init__(self, found: Scheduler | LaneOwner | None) -> None:
-        self.scheduler = None
-        self.found = found
-        self.told: bytes | None = None
-        """What a worker of protocol 2 is told that belongs to another node; None: it is passed on."""
-        self.is_owner = True
-        self.metrics = Metrics()
-        self.signatures = NodeSignatures([SECRET], SystemClock())
-        self.relays = WorkerRelays(
-            self.signatures, ssl.create_default_context(), lambda _: self.is_owner, self.metrics
-        )
-        self.port = 0
-
-    def is_ready(self) -> bool:
-        return True
-
-    def find(self, tenant: str, lane: int) -> Scheduler | LaneOwner | None:
-        return self.found
-
-    def answer(
-        self, owner: LaneOwner, tenant: str, certificate: PeerCertificate | None
-    ) -> bytes | None:
-        return self.told
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def relayed(self) -> float:
-        """As the gauge shows it."""
-        return self.metrics.relayed_workers.value()
-
-
-class Watched:
-    """A scheduler, and who has connected to it."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self.seen: list[tuple[str, object]] = []
-
-    def connect(self, connection: Any, certificate: object = None) -> Any:
-        self.seen.append((connection.peer(), certificate))
-        return self._scheduler.connect(connection, certificate)
-
-
-@asynccontextmanager
-async def node(found: object) -> AsyncIterator[Node]:
-    made = Node(cast("Scheduler | LaneOwner | None", found))
-    made_socket = socket_class(made)
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(made_socket, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
-        yield made
-    finally:
-        server.close()
-        made.relays.close()
-        await until_seen(lambda: made.relays.count == 0)
-
-
-@asynccontextmanager
-async def owner(handler: Handler, answer: bytes = SWITCH) -> AsyncIterator[LaneOwner]:
-    """What listens in the place of another node; `handler` has the connection after the upgrade."""
-    writers: list[asyncio.StreamWriter] = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(answer)
-            await handler(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield LaneOwner(3, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    finally:
-        server.close()
-        for writer in writers:
-            writer.transport.abort()
-
-
-@asynccontextmanager
-async def worker(port: int, first: bytes = FIRST) -> AsyncIterator[RawSocket]:
-    """A connection that has sent its first message."""
-    made = await RawSocket.open(port)
-    try:
-        assert made.status == 101
-        made.send(first)
-        yield made
-    finally:
-        await made.close()
-
-
-async def taken(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """The next frame of a client, unmasked."""
-    first, second = await reader.readexactly(2)
-    assert second & 0x80, "a client masks its frames"
-    size = second & 0x7F
-    if size == 126:
-        (size,) = struct.unpack(">H", await reader.readexactly(2))
-    elif size == 127:
-        (size,) = struct.unpack(">Q", await reader.readexactly(8))
-    key = await reader.readexactly(4)
-    body = int.from_bytes(await reader.readexactly(size), "big")
-    stream = int.from_bytes((key * (size // 4 + 1))[:size], "big")
-    return first & 0x0F, (body ^ stream).to_bytes(size, "big")
-
-
-def plain(payload: bytes, opcode: int = TEXT) -> bytes:
-    """One frame of a server."""
-    size = len(payload)
-    if size < 126:
-        return bytes((0x80 | opcode, size)) + payload
-    return bytes((0x80 | opcode, 127)) + struct.pack(">Q", size) + payload
-
-
-async def idle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.read()
-
-
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while True:
-        opcode, payload = await taken(reader)
-        writer.write(plain(payload, opcode))
-        await writer.drain()
-
 
 # --- a worker that is passed on is served as any other ---
 
@@ -335,6 +205,26 @@ async def test_what_a_node_passes_on_is_not_passed_on_again() -> None:
         assert second.relayed() == owns.relayed() == 0
 
 
+async def test_the_certificate_that_counts_is_that_of_the_worker(tmp_path: Path) -> None:
+    tls = Tls.made_in(tmp_path)
+    async with serving() as rig:
+        watched = Watched(rig.scheduler)
+        async with (
+            node(watched, tls) as owns,
+            node(LaneOwner(1, owns.url), tls) as passes,
+            worker(passes.port, tls=tls) as working,
+        ):
+            await until_seen(lambda: watched.seen)
+            ((address, certificate),) = watched.seen
+            raw = (tmp_path / "w-1.pem").read_text()
+            fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(raw)).hexdigest()
+            assert isinstance(certificate, PeerCertificate)
+            assert (certificate.tenant, certificate.worker_id) == ("default", "w-1")
+            assert certificate.fingerprint == fingerprint
+            local = working._writer.get_extra_info("sockname")
+            assert address == f"127.0.0.1:{local[1]}"
+
+
 async def test_a_certificate_is_not_passed_on_without_tls() -> None:
     async with node(None) as passes:
         transport = asyncio.Transport()
@@ -424,25 +314,13 @@ async def _send(working: RawSocket, payload: bytes) -> None:
 # --- those that do not read ---
 
 
-def waiting(node: Node) -> list[int]:
-    """What waits to be sent, in each direction of each relay."""
-    relays = [one for owned in node.relays._relays.values() for one in owned]
-    ends = [end for one in relays for end in (one.worker_end, one.owner_end)]
-    return [end._transport.get_write_buffer_size() for end in ends if end._transport is not None]
-
-
-def ended(node: Node, most: list[int]) -> bool:
-    """Whether nothing is passed on any more; until then, note what waits."""
-    most.append(max(waiting(node), default=0))
-    return not node.relayed()
-
-
-READ_BYTES = 256 * 1024
-"""What one read of a loop takes at most."""
+@pytest.fixture(params=["plain", "TLS"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Tls | None:
+    return None if request.param == "plain" else Tls.made_in(tmp_path)
 
 
 async def test_a_worker_that_does_not_read_stops_the_owner_and_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tls: Tls | None
 ) -> None:
     monkeypatch.setattr(worker_relay, "UNREAD_S", 0.5)
     most: list[int] = []
@@ -455,9 +333,9 @@ async def test_a_worker_that_does_not_read_stops_the_owner_and_is_disconnected(
             wrote += 64 * 1024
             await writer.drain()
 
-    async with owner(handler) as there, node(there) as passes:
-        async with worker(passes.port) as deaf:
-            cast("asyncio.Transport", deaf._writer.transport).pause_reading()
+    async with owner(handler, tls=tls) as there, node(there, tls) as passes:
+        async with worker(passes.port, tls=tls) as deaf:
+            pause(deaf._writer)
             await until_seen(lambda: passes.relayed() == 1)
             await until_seen(partial(ended, passes, most))
         assert max(most) <= AHEAD_BYTES + READ_BYTES
@@ -465,16 +343,20 @@ async def test_a_worker_that_does_not_read_stops_the_owner_and_is_disconnected(
 
 
 async def test_an_owner_that_does_not_read_stops_the_worker_and_ends_the_relay(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tls: Tls | None
 ) -> None:
     monkeypatch.setattr(worker_relay, "UNREAD_S", 0.5)
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        cast("asyncio.Transport", writer.transport).pause_reading()
+        pause(writer)
         await asyncio.Event().wait()
 
     most: list[int] = []
-    async with owner(handler) as there, node(there) as passes, worker(passes.port) as working:
+    async with (
+        owner(handler, tls=tls) as there,
+        node(there, tls) as passes,
+        worker(passes.port, tls=tls) as working,
+    ):
         await until_seen(lambda: passes.relayed() == 1)
         pouring = asyncio.create_task(_pour(working))
         await until_seen(partial(ended, passes, most))
@@ -486,8 +368,31 @@ async def _pour(working: RawSocket) -> None:
     try:
         while True:
             await _send(working, bytes(256 * 1024))
-    except ConnectionError:
+    except (ConnectionError, ssl.SSLError):
         return
+
+
+async def test_a_worker_that_floods_keeps_no_other_from_being_passed_on(tls: Tls | None) -> None:
+    async with (
+        owner(echo, tls=tls) as there,
+        node(there, tls) as passes,
+        worker(passes.port, tls=tls) as floods,
+        worker(passes.port, tls=tls) as working,
+    ):
+        pouring = [asyncio.create_task(_pour(floods)), asyncio.create_task(_drain(floods))]
+        assert await working.receive() == (TEXT, FIRST)
+        for number in range(100):
+            working.send(b"%d" % number)
+            assert await working.receive() == (TEXT, b"%d" % number)
+        assert not any(one.done() for one in pouring), "the flood was on to the end"
+        for one in pouring:
+            one.cancel()
+        await asyncio.gather(*pouring, return_exceptions=True)
+
+
+async def _drain(working: RawSocket) -> None:
+    while (await working.receive())[0] != CLOSE:
+        pass
 
 
 # --- how a relay ends ---

@@ -205,8 +205,7 @@ class _Relay:
 
     def finish(self) -> None:
         """Close both ends."""
-        if asyncio.current_task() is not self._opening:
-            self._opening.cancel()
+        self._opening.cancel()
         self.worker_end.finish()
         self.owner_end.finish()
 
