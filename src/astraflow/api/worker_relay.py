@@ -5,8 +5,8 @@ Rule 1: a connection is passed on once. The owner is asked at a path for nodes, 
 Rule 2: after its first message nothing that a worker says is looked at here. Pings and closing codes are frames like
         any other: the far end answers them.
 Rule 3: an end that does not take what is written to it stops the reading of the other one, so that little more than
-        `AHEAD_BYTES` wait in each direction; after a timeout it is disconnected. What comes in one turn of the loop is
-        limited by that, too: nothing is decoded, and nobody is kept waiting.
+        `AHEAD_BYTES` wait in each direction; after a timeout it is disconnected. Of one end no more than `TURN_BYTES`
+        are passed on in one turn of the loop.
 Rule 4: when one end is gone, the other is closed after what it is still owed. To a worker that is a broken connection,
         as when its scheduler is gone: it comes back.
 Rule 5: nobody waits for an owner that is none any more, and may be frozen: it is disconnected.
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 MAX_RELAYED: Final = limits.MAX_CONNECTIONS // 2
 """Each has two sockets here: together as many as an owner has with workers of its own."""
+TURN_BYTES: Final = limits.TURN_FRAMES * limits.TURN_BYTES
+"""As much as would be handled of a worker that is served here."""
 MAX_ANSWER_BYTES: Final = 16 * 1024
 """The head of the owner's answer."""
 SHOWN_BYTES: Final = 40
@@ -169,7 +171,7 @@ class _Relay:
     ) -> None:
         transport.set_protocol(self.worker_end)
         self.worker_end.connection_made(transport)
-        self.worker_end.pause()
+        transport.pause_reading()  # until the owner takes it
         self._opening = asyncio.create_task(self._open(trust, request, first))
 
     async def _open(self, trust: ssl.SSLContext, request: bytes, first: bytes) -> None:
@@ -189,8 +191,7 @@ class _Relay:
             return
         self.owner_end.write(first)
         self.worker_end.other = self.owner_end
-        if not self.owner_end.is_full:
-            self.worker_end.resume()
+        self.worker_end.look()
 
     async def _connect(self, trust: ssl.SSLContext) -> None:
         """Raises: OSError, ValueError."""
@@ -227,6 +228,8 @@ class _RelayEnd(asyncio.Protocol):
         """Whether it takes nothing more now."""
         self._relay = relay
         self._transport: asyncio.Transport | None = None
+        self._turn_bytes = 0
+        self._is_turn_set = False
         self._timer: asyncio.TimerHandle | None = None
         self._is_ending = False
         self._is_lost = False
@@ -242,22 +245,35 @@ class _RelayEnd(asyncio.Protocol):
         self._transport.set_write_buffer_limits(AHEAD_BYTES)
 
     def data_received(self, raw: bytes) -> None:
-        if self.other is not None:
-            self.other.write(raw)
+        if self.other is None:
+            return
+        self.other.write(raw)
+        self._turn_bytes += len(raw)
+        if not self._is_turn_set:
+            self._is_turn_set = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        if self._turn_bytes >= TURN_BYTES:
+            self.look()
+
+    def _next_turn(self) -> None:
+        self._is_turn_set = False
+        was_over, self._turn_bytes = self._turn_bytes >= TURN_BYTES, 0
+        if was_over:
+            self.look()
 
     def pause_writing(self) -> None:
         self.is_full = True
         if not self._is_ending:
             self._set_timer(UNREAD_S)
         if self.other is not None:
-            self.other.pause()
+            self.other.look()
 
     def resume_writing(self) -> None:
         self.is_full = False
         if not self._is_ending:
             self._cancel_timer()
         if self.other is not None:
-            self.other.resume()
+            self.other.look()
 
     def eof_received(self) -> None:
         self._relay.finish()
@@ -274,21 +290,22 @@ class _RelayEnd(asyncio.Protocol):
         if transport is not None and not transport.is_closing():
             transport.write(raw)
 
-    def pause(self) -> None:
+    def look(self) -> None:
+        """Whether there is a reason not to read."""
         transport = self._transport
-        if transport is not None and not transport.is_closing():
+        if transport is None or transport.is_closing():
+            return
+        is_other_full = self.other is not None and self.other.is_full
+        if is_other_full or self._turn_bytes >= TURN_BYTES:
             transport.pause_reading()
-
-    def resume(self) -> None:
-        transport = self._transport
-        if transport is not None and not transport.is_closing():
+        else:
             transport.resume_reading()
 
     def refuse(self) -> None:
         """Tell the worker to try later. What it still sends is dropped."""
         if not (self._is_ending or self._is_lost):
             self.write(close_bytes(limits.CLOSE_TRY_LATER))
-            self.resume()
+            self.look()
             self._set_timer(CLOSE_WAIT_S)
 
     def finish(self) -> None:
@@ -332,7 +349,8 @@ class _OwnerEnd(_RelayEnd):
         if is_whole and head.startswith(_SWITCHES):
             self.other = self._relay.worker_end
             self._answer("")
-            super().data_received(rest)
+            if rest:
+                super().data_received(rest)
         elif is_whole or len(head) > MAX_ANSWER_BYTES:
             line = head[:SHOWN_BYTES].partition(b"\r")[0].decode("latin-1")
             self._answer(f"it answers {line!r}")
