@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
-import uvloop
 
 from astraflow.api import node_connections
 from astraflow.api.node_connections import (
@@ -20,19 +19,7 @@ from astraflow.api.node_connections import (
     NodeRequest,
 )
 
-
-@pytest.fixture(params=["asyncio", "uvloop"], autouse=True)
-def loop(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nodes run on uvloop, whose transports differ."""
-    if request.param == "uvloop":
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    yield
-    asyncio.set_event_loop_policy(None)
-
-
-# libuv opens a pipe with its first loop, once for the process: in a test that would count as a leak.
-uvloop.new_event_loop().close()
-
+pytestmark = pytest.mark.usefixtures("each_loop")
 TRUST = ssl.create_default_context()
 PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 NOTHING = NodeRequest("GET", b"/a?b=c", [(b"host", b"one.example"), (b"content-length", b"0")])

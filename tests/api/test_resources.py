@@ -323,3 +323,15 @@ async def test_a_resource_says_who_made_it_and_how_large_it_is() -> None:
             shown = (await rig.get(f"{RESOURCES}/r")).json()
         assert shown["sizeBytes"] == 7
         assert (shown["runId"], shown["nodeId"], shown["package"]) == ("run-1", "n", "demo 1.0.0")
+
+
+async def test_a_link_for_workers_that_are_passed_on_is_of_the_address_that_they_know() -> None:
+    async with serving() as rig:
+        url = rig.scheduler.blobs.copies.upload_url(("default", "w1", "r"))
+        assert url.startswith(f"http://127.0.0.1:{rig.port}/api/v1/uploads/")
+    async with serving(worker_routing="relay") as rig:
+        url = rig.scheduler.blobs.copies.upload_url(("default", "w1", "r"))
+        assert url.startswith("/api/v1/uploads/")
+    async with serving(worker_routing="relay", public_url="https://flow.example") as rig:
+        url = rig.scheduler.blobs.copies.upload_url(("default", "w1", "r"))
+        assert url.startswith("https://flow.example/api/v1/uploads/")

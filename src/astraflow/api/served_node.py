@@ -13,9 +13,12 @@ from astraflow.api.node_calls import NodeCalls
 from astraflow.api.node_endpoints import NodeEndpoints
 from astraflow.api.node_greetings import NodeGreetings
 from astraflow.api.node_signatures import NodeSignatures
+from astraflow.api.relayed_worker import LaneOwner
 from astraflow.api.tenant_finder import TenantFinder
+from astraflow.api.worker_relay import WorkerRelays
 from astraflow.api.worker_socket import PATH, WorkerPlaces
-from astraflow.core.protocol.moved import moved_frame
+from astraflow.core import errors
+from astraflow.core.protocol.moved import moved_frame, refusal_frame
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.assembly import new_scheduler_id
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from astraflow.api.app import Application
     from astraflow.api.served import Deployment
     from astraflow.config import SchedulerSettings
+    from astraflow.core.security.certificates import PeerCertificate
     from astraflow.scheduler.cluster_node import SeenLanes
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.shard_turns import ShardTurns
@@ -53,18 +57,22 @@ class ServedNode:
         secrets = [line.encode() for line in deployment.secret.lines()]
         self._cluster = cluster = StoredCluster(store.database.site)
         url = (settings.node_url or deployment.origins.node).rstrip("/")
+        self._passes_on = settings.worker_routing == "relay"
+        socket_url = _no_socket_url if self._passes_on else _socket_url
         self._node = ClusterNode(
             new_scheduler_id(),
             url,
             cluster,
             deployment.clock,
             self._make,
-            _socket_url,
+            socket_url,
             settings.shards,
         )
-        self._hops = Hops(secrets, _trust(settings))
+        trust = _trust(settings)
+        self._hops = Hops(secrets, trust)
         signatures = NodeSignatures(secrets, deployment.clock)
-        self._calls = NodeCalls(self._node, signatures, _trust(settings))
+        self._calls = NodeCalls(self._node, signatures, trust)
+        self.relays = WorkerRelays(signatures, trust, self._is_owner, deployment.metrics)
         self._greetings = NodeGreetings(self._node, self._calls)
         self._followed = FollowedCredentials(self._node, deployment.clock)
         followers = NodeFollowers(deployment.metrics)
@@ -99,10 +107,12 @@ class ServedNode:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             self._hops.close()
+            self.relays.close()
             await self._calls.close()
 
     def end_streams(self) -> None:
         self._node.end_streams()
+        self.relays.close()
 
     # -- where workers belong ---------------------------------------------------------------
 
@@ -115,7 +125,7 @@ class ServedNode:
     def blame(self, frame: FrameType) -> None:
         blame_shard(self._cluster, frame)
 
-    def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
+    def find(self, tenant: str, lane: int) -> Scheduler | LaneOwner | None:
         shard = self._node.shard_of(tenant, lane)
         if shard is None:
             return None
@@ -123,15 +133,32 @@ class ServedNode:
         if scheduler is not None:
             return scheduler
         url = self._node.url_of(shard)
-        if url is None:
-            return None
+        return None if url is None else LaneOwner(shard, url)
+
+    def answer(
+        self, owner: LaneOwner, tenant: str, certificate: PeerCertificate | None
+    ) -> bytes | None:
         ts = iso(self._deployment.clock.wall_ms())
-        return moved_frame(self._node.node_id, tenant, _socket_url(url), self._ids, ts)
+        node_id = self._node.node_id
+        if not self._passes_on:
+            return moved_frame(node_id, tenant, _socket_url(owner.url), self._ids, ts)
+        if certificate is None or owner.is_private:
+            return None
+        code = errors.SHARD_UNREACHABLE
+        why = f"a certificate is passed on over TLS only, and this node_url has none: {owner.url}"
+        return refusal_frame(node_id, tenant, code, why, self._ids, ts)
+
+    def _is_owner(self, owner: LaneOwner) -> bool:
+        return self._node.url_of(owner.shard) == owner.url
 
 
 def _socket_url(url: str) -> str:
     """Where workers connect to a node."""
     return f"ws{url.removeprefix('http')}{PATH.decode()}"
+
+
+def _no_socket_url(url: str) -> None:
+    """Where workers connect to a node that they do not reach: to any other, which passes their connections on."""
 
 
 def _trust(settings: SchedulerSettings) -> ssl.SSLContext:

@@ -9,7 +9,7 @@ Rule 2: a peer that does not read is not read either, and is closed after a time
         several pings only the last is answered (RFC 6455 §5.5.3 allows it).
 Rule 3: before the handshake a peer may send little.
 Rule 4: where several schedulers share a store, the first frame says whose the worker is. One of another scheduler is
-        told where that is (`E.SESSION.MOVED`).
+        told where that is (`E.SESSION.MOVED`), or its connection is passed on to there (`worker_relay`).
 Rule 5: a worker of protocol 1 is translated here (`v1_edge`). The subprotocol says which protocol a worker speaks, or
         without one its first message (PROTOCOL §2).
 """
@@ -20,8 +20,10 @@ import asyncio
 import base64
 import hashlib
 import logging
+import os
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from astraflow.api.relayed_worker import RELAY_PATH, LaneOwner, RelayedWorker
 from astraflow.api.v1_edge import V1Edge
 from astraflow.core import errors
 from astraflow.core.protocol import limits
@@ -35,6 +37,7 @@ from astraflow.core.protocol.websocket import (
     TEXT,
     FrameReader,
     close_bytes,
+    masked_text,
     text_head,
 )
 from astraflow.core.security.policy import SITE_TENANT
@@ -42,6 +45,7 @@ from astraflow.observe.request_ids import request_id_of
 from astraflow.tls.contexts import peer_certificate
 
 if TYPE_CHECKING:
+    from astraflow.api.worker_relay import WorkerRelays
     from astraflow.core.security.certificates import PeerCertificate
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.writer import Writer
@@ -53,6 +57,10 @@ VERSION: Final = b"13"
 
 CLOSE_WAIT_S: Final = 2.0
 """The timeout for the reply to a close frame; then the connection is aborted."""
+
+FIRST_MESSAGE_S: Final = limits.HANDSHAKE_TIMEOUT_S
+"""Where the first message says whose a worker is, its timeout: the gateway, which has one for the rest of the
+handshake, does not know the connection before."""
 
 _log: Final = logging.getLogger(__name__)
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -77,6 +85,8 @@ class _WorkerSocket(asyncio.Protocol):
         self._is_closing = False
         self._pong: bytes | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
+        self._place_timer: asyncio.TimerHandle | None = None
+        self._relayed: RelayedWorker | None = None  # another node passes the connection on
         self._edge: V1Edge | None = None
         self._is_v1: bool | None = None  # not known before the first message, without a subprotocol
 
@@ -106,6 +116,7 @@ class _WorkerSocket(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_timer()
+        self._cancel_place_timer()
         self._is_closing = True
         self._has_backlog = False
         if self._edge is not None:
@@ -114,7 +125,9 @@ class _WorkerSocket(asyncio.Protocol):
             self._writer.closed(self._conn)
 
     def _certificate(self) -> PeerCertificate | None:
-        """What TLS has verified of the peer."""
+        """What TLS has verified of the worker, here or at the node that passes its connection on."""
+        if self._relayed is not None:
+            return self._relayed.certificate
         assert self._transport is not None
         return peer_certificate(self._transport.get_extra_info("ssl_object"))
 
@@ -150,6 +163,9 @@ class _WorkerSocket(asyncio.Protocol):
         scheduler = self._places.scheduler
         if scheduler is not None:
             self._connect(scheduler)
+        else:
+            later = self._loop.call_later
+            self._place_timer = later(FIRST_MESSAGE_S, self.close, limits.CLOSE_POLICY)
 
     def _connect(self, scheduler: Scheduler) -> None:
         try:
@@ -162,22 +178,57 @@ class _WorkerSocket(asyncio.Protocol):
             self._edge = V1Edge(self._writer, self._conn, self._put)
 
     def _find_place(self, first: bytes) -> None:
-        """Connect to the scheduler of the worker's tenant, or say where it is."""
+        """Connect to the scheduler of the worker's lane, or say where it is.
+
+        Raises: _BelongsElsewhere, if the connection is to be passed on.
+        """
+        self._cancel_place_timer()
         tenant, lane = claimed_place(first)
-        found = self._places.find(tenant or SITE_TENANT, lane)
-        if isinstance(found, bytes) and (self._is_v1 or is_v1_opening(first)):
-            found = None  # protocol 1 has no word for it: such a worker tries its next address
-        if isinstance(found, bytes):
-            self._put([found])
+        tenant = tenant or SITE_TENANT
+        found = self._places.find(tenant, lane)
+        if found is None or (isinstance(found, LaneOwner) and self._relayed is not None):
+            self.close(limits.CLOSE_TRY_LATER)  # what another node passes on is not passed on again
+        elif isinstance(found, LaneOwner):
+            # Protocol 1 has no word for it.
+            is_v1 = self._is_v1 or is_v1_opening(first)
+            answer = None if is_v1 else self._places.answer(found, tenant, self._certificate())
+            if answer is None:
+                raise _BelongsElsewhere(found, first)
+            self._put([answer])
             self.close(limits.CLOSE_POLICY)
-        elif found is None:
-            self.close(limits.CLOSE_TRY_LATER)
         else:
             self._connect(found)
 
+    def _pass_on(self, owner: LaneOwner, first: bytes) -> None:
+        """Have the connection passed on to the node that owns the lane. It is not ours from then on."""
+        transport, reader, relays = self._transport, self._reader, self._places.relays
+        assert transport is not None
+        assert reader is not None
+        assert relays is not None, "who knows other nodes can pass on to them"
+        self._answer_ping()
+        self._cancel_timer()
+        chosen = {None: None, True: SUBPROTOCOL_1, False: SUBPROTOCOL}[self._is_v1]
+        worker = RelayedWorker(self.peer(), self._certificate())
+        begun = masked_text(first, os.urandom(4)) + reader.take_rest()
+        if relays.begin(owner, transport, worker, chosen, begun):
+            self._is_closing = True
+        else:
+            self.close(limits.CLOSE_TRY_LATER)
+
+    def _cancel_place_timer(self) -> None:
+        if self._place_timer is not None:
+            self._place_timer.cancel()
+            self._place_timer = None
+
     def _refusal(self, line: bytes, headers: dict[bytes, bytes], request_id: bytes) -> bytes | None:
         method, _, rest = line.partition(b" ")
-        if rest.partition(b" ")[0].partition(b"?")[0] != PATH:
+        path = rest.partition(b" ")[0]
+        if path == RELAY_PATH and self._places.relays is not None:
+            self._relayed = self._places.relays.worker_of(headers)
+            if self._relayed is None:
+                text = b"only a node of the site may ask this"
+                return _refuse_upgrade(b"403 Forbidden", text, request_id)
+        elif path.partition(b"?")[0] != PATH:
             return _refuse_upgrade(b"404 Not Found", b"there is no such socket", request_id)
         if not self._places.is_ready():
             more = (request_id, b"Retry-After: 1")
@@ -208,16 +259,23 @@ class _WorkerSocket(asyncio.Protocol):
                     break
         except BadFrame as error:
             self._refuse(error)
+        except _BelongsElsewhere as found:
+            self._pass_on(found.owner, found.first)
+            return
         self._look()
 
     def _next_turn(self) -> None:
         self._is_turn_set = False
         self._share = limits.TURN_FRAMES
+        if self._pong is not None:
+            self._answer_ping()
+        if self._has_backlog:
+            self._read()
+
+    def _answer_ping(self) -> None:
         pong, self._pong = self._pong, None
         if pong is not None and not self._is_closing and self.room() > 0:
             self._write(bytes((0x80 | PONG, len(pong))) + pong)
-        if self._has_backlog:
-            self._read()
 
     def _on_frame(self, kind: int, payload: bytes) -> None:
         if kind == CLOSE:
@@ -301,7 +359,9 @@ class _WorkerSocket(asyncio.Protocol):
         return self._owed_bytes - self._transport.get_write_buffer_size()
 
     def peer(self) -> str:
-        """The address at the other end."""
+        """The address at the other end, where the worker is."""
+        if self._relayed is not None:
+            return self._relayed.address
         assert self._transport is not None
         address = self._transport.get_extra_info("peername")
         return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address or "")
@@ -326,6 +386,15 @@ class _WorkerSocket(asyncio.Protocol):
         assert self._transport is not None
         if not self._transport.is_closing():
             self._transport.write(raw)
+
+
+class _BelongsElsewhere(Exception):
+    """The connection is to be passed on to another node."""
+
+    def __init__(self, owner: LaneOwner, first: bytes) -> None:
+        super().__init__(owner.url)
+        self.owner = owner
+        self.first = first
 
 
 class _Deaf(FrameReader):
@@ -377,10 +446,19 @@ class WorkerPlaces(Protocol):
     def scheduler(self) -> Scheduler | None:
         """The one scheduler of all tenants, if there is one."""
 
+    @property
+    def relays(self) -> WorkerRelays | None:
+        """What passes connections on, where there are other nodes."""
+
     def is_ready(self) -> bool: ...
 
-    def find(self, tenant: str, lane: int) -> Scheduler | bytes | None:
-        """The scheduler of a lane of a tenant; or the frame that says where it is; None if nobody knows now."""
+    def find(self, tenant: str, lane: int) -> Scheduler | LaneOwner | None:
+        """The scheduler of a lane of a tenant, or the node that has it; None if nobody knows now."""
+
+    def answer(
+        self, owner: LaneOwner, tenant: str, certificate: PeerCertificate | None
+    ) -> bytes | None:
+        """The frame for a worker that belongs to another node; None: its connection is passed on."""
 
 
 class OnePlace:
@@ -388,10 +466,16 @@ class OnePlace:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self.relays = None
         self.is_ready = scheduler.is_ready
 
     def find(self, tenant: str, lane: int) -> Scheduler:
         return self.scheduler
+
+    def answer(
+        self, owner: LaneOwner, tenant: str, certificate: PeerCertificate | None
+    ) -> bytes | None:
+        raise AssertionError("there is no other node")
 
 
 def socket_class(places: WorkerPlaces) -> type[asyncio.Protocol]:

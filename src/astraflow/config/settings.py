@@ -36,6 +36,8 @@ _Texts = tuple[_Text, ...]
 _LogLevel = Literal["debug", "info", "warning", "error"]
 WorkerAuth = Literal["any", "mtls"]
 """How workers may sign in."""
+WorkerRouting = Literal["move", "relay"]
+"""How workers come to the scheduler that serves their tenant."""
 _Policy = Literal["off", "warn", "require"]
 
 _ENGINE: Final = EngineSettings()
@@ -204,6 +206,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "than there are adds some; there are never fewer again"
         ),
     ] = 16
+    worker_routing: Annotated[
+        WorkerRouting,
+        _says(
+            "PostgreSQL: what happens to a worker whose tenant another scheduler serves: it is sent there (`move`), or "
+            "its connection is passed on (`relay`), for workers that do not reach each scheduler by its `node_url`"
+        ),
+    ] = "move"
     several_lanes: Annotated[
         bool,
         _says(

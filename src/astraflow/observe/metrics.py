@@ -293,6 +293,10 @@ class Metrics:
             "astraflow_node_feeds",
             "streams of other nodes that follow shards which are served here",
         )
+        self.relayed_workers = Gauge(
+            "astraflow_relayed_workers",
+            "connections of workers that are passed on to other nodes",
+        )
 
     def text(self, tenant: str | None = None) -> bytes:
         """The exposition format. With `tenant`: without the samples of any other tenant."""

@@ -98,7 +98,9 @@ def open_blob_services(
     Raises:
         Refused: a key or the location of blobs cannot be used.
     """
-    signer = UrlSigner(secrets, clock, settings.public_url or origin)
+    # Workers that are passed on do not reach the scheduler itself: they use the address that they know.
+    is_reached = settings.worker_routing == "move"
+    signer = UrlSigner(secrets, clock, settings.public_url or (origin if is_reached else ""))
     blobs = open_blobs(settings.blobs_url, settings.data_dir)
     rules = Rules(
         settings.package_policy,

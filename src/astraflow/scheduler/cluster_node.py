@@ -113,11 +113,11 @@ class ClusterNode:
         cluster: StoredCluster,
         clock: Clock,
         make: Callable[[int, ShardTurns, SeenLanes], Scheduler],
-        socket_url: Callable[[str], str] = str,
+        socket_url: Callable[[str], str | None] = str,
         shards: int = 0,
     ) -> None:
         """`make`: a scheduler for a shard. `url`: where other nodes reach this one. `socket_url`: where workers connect
-        to the node at a URL. `shards`: how many there must be at least."""
+        to the node at a URL; None: at any other. `shards`: how many there must be at least."""
         self.node_id = node_id
         self.url = url
         self.cluster = cluster

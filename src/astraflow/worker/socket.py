@@ -24,6 +24,7 @@ from picows import (
 )
 
 from astraflow.core.protocol import limits
+from astraflow.core.protocol.websocket import masked_text
 
 SUBPROTOCOL: Final = "astraflow.v2"
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -36,22 +37,6 @@ _CONTINUATION: Final = WSMsgType.CONTINUATION
 _CLOSE: Final = WSMsgType.CLOSE
 _PING: Final = WSMsgType.PING
 _PONG: Final = WSMsgType.PONG
-_SHORT: Final = 126
-_MEDIUM: Final = 1 << 16
-
-
-def masked(text: bytes) -> bytes:
-    """One text frame of a client, RFC 6455 §5.2 and §5.3: the key is new for every frame."""
-    size = len(text)
-    if size < _SHORT:
-        head = bytes((0x81, 0x80 | size))
-    elif size < _MEDIUM:
-        head = b"\x81\xfe" + size.to_bytes(2, "big")
-    else:
-        head = b"\x81\xff" + size.to_bytes(8, "big")
-    key = os.urandom(4)
-    stream = int.from_bytes((key * (size // 4 + 1))[:size], "big")
-    return head + key + (int.from_bytes(text, "big") ^ stream).to_bytes(size, "big")
 
 
 class Socket(Protocol):
@@ -189,7 +174,7 @@ class _Connection(WSListener):
         small: list[bytes] = []
         for text in frames:
             if len(text) <= SMALL_BYTES:
-                small.append(masked(text))
+                small.append(masked_text(text, os.urandom(4)))
                 continue
             transport.underlying_transport.write(b"".join(small))
             small.clear()

@@ -1,4 +1,4 @@
-"""What a worker is told that has come to a scheduler which does not own its tenant."""
+"""What a worker is told that has come to a scheduler which does not own its lane."""
 
 from __future__ import annotations
 
@@ -42,6 +42,20 @@ def claimed_place(raw: bytes) -> tuple[str | None, int]:
 def moved_frame(scheduler_id: str, tenant: str, location: str, ids: IdSource, ts: str) -> bytes:
     """`control.reset E.SESSION.MOVED`: connect to `location`."""
     code = errors.SESSION_MOVED
+    return _reset_frame(
+        scheduler_id, tenant, control.Reset(code.code, code.says, None, location), ids, ts
+    )
+
+
+def refusal_frame(
+    scheduler_id: str, tenant: str, code: errors.Code, reason: str, ids: IdSource, ts: str
+) -> bytes:
+    """`control.reset`: the worker cannot be served from here."""
+    return _reset_frame(scheduler_id, tenant, control.Reset(code.code, reason), ids, ts)
+
+
+def _reset_frame(
+    scheduler_id: str, tenant: str, reset: control.Reset, ids: IdSource, ts: str
+) -> bytes:
     maker = FrameMaker(tenant, Sender("scheduler", scheduler_id), ids)
-    reset = control.Reset(code.code, code.says, None, location)
     return encode(maker.make(control.RESET, reset), ts)

@@ -1,4 +1,4 @@
-"""WebSocket frames, cut from a stream of bytes (RFC 6455 §5), and the heads of those that are sent.
+"""WebSocket frames, cut from a stream of bytes (RFC 6455 §5), and what is sent: heads, and whole frames of a client.
 
 Rule 1: what the standard does not allow is refused: reserved bits and opcodes, a continuation of nothing, a message
         inside of another, a mask where none may be or none where one must be.
@@ -51,6 +51,19 @@ def text_head(size: int) -> bytes:
     return b"\x81\x7f" + size.to_bytes(8, "big")
 
 
+def masked_text(text: bytes, key: bytes) -> bytes:
+    """One text frame of a client, RFC 6455 §5.2 and §5.3. `key`: four bytes, new for every frame."""
+    size = len(text)
+    if size < _SHORT:
+        head = bytes((_WHOLE_TEXT, _MASKED | size))
+    elif size < _MEDIUM:
+        head = b"\x81\xfe" + size.to_bytes(2, "big")
+    else:
+        head = b"\x81\xff" + size.to_bytes(8, "big")
+    stream = int.from_bytes((key * (size // 4 + 1))[:size], "big")
+    return head + key + (int.from_bytes(text, "big") ^ stream).to_bytes(size, "big")
+
+
 def close_bytes(code: int) -> bytes:
     """An unmasked close frame."""
     return bytes((_FIN | CLOSE, 2)) + code.to_bytes(2, "big")
@@ -76,6 +89,14 @@ class FrameReader:
             del self._buffer[: self._at]
             self._at = 0
         self._buffer += raw
+
+    def take_rest(self) -> bytes:
+        """What has arrived after the last whole message, as it came. Call it between messages, and read no more."""
+        assert self._parts is None, "a message has begun"
+        rest = bytes(self._buffer[self._at :])
+        self._buffer.clear()
+        self._at = 0
+        return rest
 
     def next(self) -> Frame | None:
         """The next frame, a whole message or a control frame; None until more has arrived.

@@ -16,6 +16,7 @@ from astraflow.core.protocol.websocket import (
     TEXT,
     FrameReader,
     close_bytes,
+    masked_text,
     text_head,
 )
 from tests.tables import each_row
@@ -155,3 +156,36 @@ def test_parts_have_a_bound() -> None:
     whole = written(0x01, b"") + written(0x00, b"") * (limits.MAX_FRAGMENTS - 2)
     frames = read_all(FrameReader(10, is_masked=True), whole + written(0x80, b"x"))
     assert frames[-1] == (TEXT, b"x")
+
+
+@given(texts=st.lists(st.binary(max_size=300), max_size=8), key=st.binary(min_size=4, max_size=4))
+def test_what_a_client_masks_is_read_back(texts: list[bytes], key: bytes) -> None:
+    raw = b"".join(masked_text(text, key) for text in texts)
+    assert read_all(FrameReader(1000, is_masked=True), raw) == [(TEXT, text) for text in texts]
+
+
+@each_row("size", [0, 125, 126, 65_535, 65_536, 200_000])
+def test_a_masked_text_of_any_size_is_as_the_standard_has_it(size: int) -> None:
+    payload = bytes(at % 251 for at in range(size))
+    assert masked_text(payload, KEY) == written(0x81, payload)
+
+
+def test_the_rest_is_what_came_after_the_last_message_to_the_byte() -> None:
+    first, rest = written(0x81, b"first"), written(0x81, b"second")[:-1]
+    for piece in (1, 3, 1000):
+        reader = FrameReader(1000, is_masked=True)
+        whole = first + rest
+        for at in range(0, len(whole), piece):
+            reader.feed(whole[at : at + piece])
+        assert reader.next() == (TEXT, b"first")
+        assert reader.take_rest() == rest
+        assert reader.take_rest() == b""
+        assert reader.next() is None
+
+
+def test_a_message_that_has_begun_is_no_rest() -> None:
+    reader = FrameReader(1000, is_masked=True)
+    reader.feed(written(0x01, b"a part"))
+    assert reader.next() == (NOTHING, b"")
+    with pytest.raises(AssertionError):
+        reader.take_rest()
