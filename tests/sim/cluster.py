@@ -161,14 +161,19 @@ class SimNode:
     def _look(self, boot: int) -> None:
         if self.is_dead or boot != self._boots:
             return
+        world = self.cluster.world
+        if not self.is_paused and world.now >= self.store_back_at:
+            self.look()
+        world.after(world.delay(LOOK_S), self._look, boot)
+
+    def look(self) -> None:
+        """Look at the store once, and act on what is seen."""
         cluster, now = self.cluster, self.cluster.world.now
-        if not self.is_paused and now >= self.store_back_at:
-            cluster.seen_at[self.node_id] = now
-            moves = self._moves.decide(cluster.nodes_seen(), cluster.shards_seen(), now)
-            self.claims = moves.claim
-            if moves.give is not None:
-                self.processes[moves.give].give_back()
-        cluster.world.after(cluster.world.delay(LOOK_S), self._look, boot)
+        cluster.seen_at[self.node_id] = now
+        moves = self._moves.decide(cluster.nodes_seen(), cluster.shards_seen(), now)
+        self.claims = moves.claim
+        if moves.give is not None:
+            self.processes[moves.give].give_back()
 
     def crash(self) -> None:
         if self.is_dead:
@@ -242,18 +247,19 @@ class ClusterSimulation:
     """Some nodes, some shards."""
 
     shard_class: type[ShardSimulation] = ShardSimulation
+    node_class: type[SimNode] = SimNode
 
     def __init__(
         self, seed: int, configs: list[Config], nodes: int, *, keep_transcript: bool = False
     ) -> None:
         self.world = World(seed, keep_transcript=keep_transcript)
-        self.nodes = [SimNode(self, f"node-{number}") for number in range(nodes)]
+        self.nodes = [self.node_class(self, f"node-{number}") for number in range(nodes)]
         self.seen_at: dict[str, float] = {}
         self.started: dict[str, float] = {}
         self.shards = [
             self.shard_class(config, self, number) for number, config in enumerate(configs)
         ]
-        self._faults_until = max(config.fault_phase_s for config in configs)
+        self.faults_until = max(config.fault_phase_s for config in configs)
 
     def nodes_seen(self) -> list[NodeSeen]:
         now = self.world.now
@@ -275,8 +281,8 @@ class ClusterSimulation:
         for shard in self.shards:
             shard.begin()
         world.after(world.delay(6.0), self._hurt_node)
-        world.run_until(self._faults_until, stop=self._check, every=CHECK_EVERY_STEPS)
-        self._heal()
+        world.run_until(self.faults_until, stop=self._check, every=CHECK_EVERY_STEPS)
+        self.heal()
         healed_at = world.now
         world.run_until(healed_at + OWNED_S, stop=self._check, every=CHECK_EVERY_STEPS)
         self._check_owners()
@@ -299,7 +305,7 @@ class ClusterSimulation:
 
     def _hurt_node(self) -> None:
         world, rng = self.world, self.world.rng
-        if world.now > self._faults_until - 2:
+        if world.now > self.faults_until - 2:
             return
         node = rng.choice(self.nodes)
         act: Callable[[], None] = rng.choice(
@@ -328,7 +334,7 @@ class ClusterSimulation:
         elif node.is_paused and self.world.rng.random() < 0.5:
             node.wake()
 
-    def _heal(self) -> None:
+    def heal(self) -> None:
         for shard in self.shards:
             schedulers, shard.nemesis.schedulers = shard.nemesis.schedulers, []
             shard.nemesis.heal()
@@ -375,13 +381,17 @@ def draw_shards(seed: int) -> tuple[list[Config], int]:
 
 
 def simulate_cluster(
-    seed: int, config: Config | None = None, *, keep_transcript: bool = False
+    seed: int,
+    config: Config | None = None,
+    *,
+    keep_transcript: bool = False,
+    kind: type[ClusterSimulation] = ClusterSimulation,
 ) -> Outcome:
-    """Run one seed to its end. `config`: that of every shard."""
+    """Run one seed to its end. `config`: that of every shard; `kind`: what is simulated."""
     configs, nodes = draw_shards(seed)
     if config is not None:
         configs = [config] * len(configs)
-    simulation = ClusterSimulation(seed, configs, nodes, keep_transcript=keep_transcript)
+    simulation = kind(seed, configs, nodes, keep_transcript=keep_transcript)
     violation = violation_of(simulation.run)
     world = simulation.world
     timelines = [line for shard in simulation.shards for line in shard.timelines()]

@@ -51,7 +51,13 @@ class ServedNode:
         self._cluster = cluster = StoredCluster(store.database.site)
         url = (settings.node_url or deployment.origins.node).rstrip("/")
         self._node = ClusterNode(
-            new_scheduler_id(), url, cluster, deployment.clock, self._make, _socket_url
+            new_scheduler_id(),
+            url,
+            cluster,
+            deployment.clock,
+            self._make,
+            _socket_url,
+            float(settings.upgrade_wait_seconds),
         )
         self._hops = Hops(secrets, _trust(settings))
         signatures = NodeSignatures(secrets, deployment.clock)

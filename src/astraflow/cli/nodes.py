@@ -36,10 +36,12 @@ def nodes(
     if as_json:
         show_json({"nodes": shown})
         return
-    rows = [
-        (one["nodeId"], one["url"], one["state"], ", ".join(one["tenants"]) or "-") for one in shown
-    ]
-    show_table(("node", "url", "state", "tenants"), rows)
+    names = ("nodeId", "url", "version", "factsVersion", "state")
+    rows = [(*(one[name] for name in names), ", ".join(one["tenants"]) or "-") for one in shown]
+    show_table(("node", "url", "version", "facts", "state", "tenants"), rows)
+    live = [one for one in shown if one["state"] != "gone"]
+    if len({(one["version"], one["factsVersion"]) for one in live}) > 1:
+        note("\nhint: schedulers of several versions share the store; `astra db facts-version`")
 
 
 async def _look(url: str) -> list[dict[str, Any]]:
@@ -71,6 +73,8 @@ def _shown(
     return {
         "nodeId": node.node_id,
         "url": node.url,
+        "version": node.version,
+        "factsVersion": node.facts_version,
         "state": state,
         "seenSecondsAgo": round(node.seen_s, 1),
         "shards": own,

@@ -13,6 +13,7 @@ import astraflow
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.statements import load_migrations
+from astraflow.store.written_facts import FACTS_VALUES, written_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -187,6 +188,10 @@ def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) 
         connection.execute(statements["begin"].text)
         step_forward(connection, statements, migration)
         connection.execute(statements["commit"].text)
+    try:
+        written_facts(facts_values(connection, statements))
+    except StoreError as error:
+        raise StoreError(error.code, f"{error.message}: {path}") from error
 
 
 def is_readable(connection: sqlite3.Connection, statements: Statements, version: int) -> bool:
@@ -197,6 +202,13 @@ def is_readable(connection: sqlite3.Connection, statements: Statements, version:
     except sqlite3.OperationalError:
         return False  # it says nothing: the column is not there
     return bool(found == 0)
+
+
+def facts_values(connection: sqlite3.Connection, statements: Statements) -> dict[str, str]:
+    """What the site says of the facts that are written."""
+    find = statements["site_values"]
+    names = find.arguments({"names": FACTS_VALUES})
+    return dict(connection.execute(find.text, names).fetchall())
 
 
 def step_forward(
