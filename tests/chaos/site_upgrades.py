@@ -85,7 +85,7 @@ class SiteUpgrade:
         wanted = str(self._after.facts_version)
         command = ("db", "facts-version", "--raise", wanted, "--yes", "--database-url")
         url = self._site.servers.url
-        environ = {**self._after.environ}
+        environ = {**self._site.supervisor.system.environ, **self._after.environ}
         folder = node.folder
         done = await asyncio.to_thread(astra, *command, url, cwd=folder, **environ)
         assert done.code == 0, done

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 __all__ = ["UpgradeSimulation", "missing_in_upgrades", "simulate_nodes", "simulate_upgrade"]
 
 EARLIER, LATER = 1, 2
-ROLL_S = 3.0
+ROLL_S = 2.0
 """Between two nodes that get another release, on average."""
 RAISE_S = 1.0
 """From the decision to raise the version to its transaction, on average."""
 SHORT_KNOWN_S = 5.0
-"""In every second world a node that is away is forgotten so soon, and comes back when the version has been raised."""
+"""In most worlds a node that is away is forgotten so soon, and comes back when the version has been raised."""
 AWAY = 0.4
 """How often a node of the earlier release is left alone for so long there, instead of being upgraded."""
-BACK = 0.25
+BACK = 0.15
 """How often a node is started with the earlier release, whichever it had."""
 LATE_BACK = 0.7
 """How often a node is taken back just when the others are about to raise the version."""
@@ -219,7 +219,7 @@ class UpgradeSimulation(ClusterSimulation):
         self.written = EARLIER
         self.reads: dict[str, int] = {}
         """Which facts the nodes read that have joined, by the names of their boots."""
-        self._known_s = self.chances.choice((SHORT_KNOWN_S, upgrades.KNOWN_S))
+        self._known_s = self.chances.choice((*[SHORT_KNOWN_S] * 3, upgrades.KNOWN_S))
         self.wait_s = self.chances.choice((0.0, 0.0, self.chances.uniform(0.0, 10.0)))
         super().__init__(seed, configs, nodes, keep_transcript=keep_transcript)
         self.upgraded = cast("list[UpgradeNode]", self.nodes)
@@ -290,9 +290,14 @@ class UpgradeSimulation(ClusterSimulation):
 
     def take_back(self, raising: UpgradeNode) -> None:
         """Sometimes a node gets the earlier release again, while another one raises the version."""
-        node = self.chances.choice(self.upgraded)
+        others = [
+            node
+            for node in self.upgraded
+            if node is not raising and not node.is_dead and not node.is_paused
+        ]
         is_time = self.chances.random() < LATE_BACK and self.world.now < self.faults_until - 2
-        if is_time and node is not raising and not node.is_dead and not node.is_paused:
+        if is_time and others:
+            node = self.chances.choice(others)
             node.stop()
             self._start(node, EARLIER, self.chances.uniform(0.0, 0.3))
 
