@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from astraflow.core.errors import STORE_NEWER
 from astraflow.store import written_facts
 from tests.chaos.site import Site
 from tests.processes.command_line import astra
@@ -101,8 +102,9 @@ class SiteUpgrade:
         try:
             await until_seen(lambda: not refused.is_alive())
             said = refused.said()
-            assert refused.code != 0 and "E.STORE.NEWER" in said, said
-            assert self._after.version in said and "Traceback" not in said, said
+            assert refused.code != 0 and STORE_NEWER.do in said, said
+            assert f"astraflow {self._after.version} wrote the store" in said, said
+            assert "Traceback" not in said, said
         finally:
             refused.close()
 

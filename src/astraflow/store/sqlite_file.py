@@ -180,6 +180,8 @@ def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) 
             f"astraflow {software} wrote it with schema {version}, "
             f"this is {astraflow.__version__} with schema {len(migrations)}: {path}",
         )
+    if version >= len(migrations):  # an older schema holds no newer facts
+        written_facts(facts_values(connection, statements), f": {path}")
     connection.execute(statements["use_wal"].text)
     connection.execute(statements["flush_every_commit"].text)
     connection.execute(statements["checkpoint_by_hand"].text)
@@ -188,10 +190,6 @@ def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) 
         connection.execute(statements["begin"].text)
         step_forward(connection, statements, migration)
         connection.execute(statements["commit"].text)
-    try:
-        written_facts(facts_values(connection, statements))
-    except StoreError as error:
-        raise StoreError(error.code, f"{error.message}: {path}") from error
 
 
 def is_readable(connection: sqlite3.Connection, statements: Statements, version: int) -> bool:

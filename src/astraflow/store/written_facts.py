@@ -31,13 +31,13 @@ def stated_facts(site: Mapping[str, str]) -> int:
     return int(text)
 
 
-def written_facts(site: Mapping[str, str]) -> int:
-    """The same. Raises: StoreError, if this release does not read them."""
+def written_facts(site: Mapping[str, str], where: str = "") -> int:
+    """The same. Raises: StoreError, if this release does not read them; `where`: the end of its message."""
     written = stated_facts(site)
     if written > FACTS_VERSION:
         raise StoreError(
             errors.STORE_NEWER,
-            f"astraflow {site.get(RAISED_BY, 'of a later release')} writes facts of version {written} to it, "
-            f"this is {astraflow.__version__}, which reads them up to version {FACTS_VERSION}",
+            f"astraflow {site.get(RAISED_BY, 'of a later release')} wrote the store with facts of version {written}, "
+            f"this is {astraflow.__version__} and reads them up to version {FACTS_VERSION}{where}",
         )
     return written
