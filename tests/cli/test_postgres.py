@@ -93,7 +93,7 @@ def test_the_status_names_the_owner(tmp_path: Path, url: str) -> None:
 
 NODE = (
     "INSERT INTO astraflow.nodes (node_id, url, version, facts_version, is_leaving, started_at, seen_at) "
-    "VALUES ('{0}', 'http://{0}', '{1}', {2}, false, now(), now())"
+    "VALUES ('{0}', 'http://{0}', '{1}', {2}, false, now(), now() + interval '1 hour')"
 )
 
 

@@ -63,11 +63,11 @@ class LaterRelease:
         return f'"release":"{self.version}"'
 
     def _migrate(self) -> None:
-        """Each release has a migration, which the one before it can do without."""
+        """Each release has a migration, which those before it can do without."""
         for number in range(1, self.number + 1):
             version = NEWEST + number
             text = (
-                f"-- readable by schema: {version - 1}\n"
+                f"-- readable by schema: {NEWEST}\n"
                 f"ALTER TABLE runs ADD COLUMN release_{number} {{text}} NOT NULL DEFAULT '';\n"
             )
             (self._code / f"store/sql/migrations/{version:04}_release.sql").write_text(text)

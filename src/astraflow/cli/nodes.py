@@ -9,6 +9,7 @@ from astraflow.cli.output import AsJson, show_json, show_table
 from astraflow.cli.server import Config, DataDir, run_loop
 from astraflow.cli.store_info import DatabaseUrl, look_into, settings_of
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
+from astraflow.core.cluster.upgrades import KNOWN_S
 from astraflow.core.security.policy import SITE_TENANT
 from astraflow.store import is_shared, open_store
 from astraflow.store.store import HOME_SHARD
@@ -39,8 +40,8 @@ def nodes(
     names = ("nodeId", "url", "version", "factsVersion", "state")
     rows = [(*(one[name] for name in names), ", ".join(one["tenants"]) or "-") for one in shown]
     show_table(("node", "url", "version", "facts", "state", "tenants"), rows)
-    live = [one for one in shown if one["state"] != "gone"]
-    if len({(one["version"], one["factsVersion"]) for one in live}) > 1:
+    known = [one for one in shown if one["seenSecondsAgo"] <= KNOWN_S]
+    if len({(one["version"], one["factsVersion"]) for one in known}) > 1:
         note("\nhint: schedulers of several versions share the store; `astra db facts-version`")
 
 

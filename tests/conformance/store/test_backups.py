@@ -349,9 +349,17 @@ async def test_a_backup_of_a_newer_version_is_refused(
     assert words in caught.value.message
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    if request.param == "sqlite":
+        return SqliteBackend(tmp_path / "other.db")
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Backend)
+    return found
+
+
 async def test_a_backup_with_facts_of_a_later_release_is_refused_and_leaves_nothing(
-    sqlite: SqliteBackend, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+    sqlite: SqliteBackend, empty: Backend, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup"
     await fill(sqlite)
@@ -359,12 +367,9 @@ async def test_a_backup_with_facts_of_a_later_release_is_refused_and_leaves_noth
         connection.execute("UPDATE site SET value = '999' WHERE name = 'facts_version'")
         connection.commit()
     await back_up(sqlite, file)
-    target = SqliteBackend(tmp_path / "other.db")
-    if kind == "postgres":
-        target = request.getfixturevalue(kind)
     with pytest.raises(Refused) as caught:
-        await restore(file, target)
+        await restore(file, empty)
     assert caught.value.code is errors.BACKUP_NEWER
     assert "facts of a later version" in caught.value.message
-    async with target.desk() as desk:
+    async with empty.desk() as desk:
         assert await desk.store.list_runs("acme", limit=10) == []
