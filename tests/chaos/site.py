@@ -21,6 +21,7 @@ from tests.chaos.supervisor import Supervisor
 from tests.chaos.workload import Api
 from tests.processes.postgres_pair import PostgresPair
 from tests.processes.process import Process
+from tests.processes.releases import LaterRelease
 from tests.processes.system import System, port_of
 from tests.processes.waiting import until_seen
 
@@ -34,6 +35,13 @@ OWNERS = """
     SELECT l.name, n.url FROM astraflow.lanes AS l
     JOIN astraflow.shards AS s USING (shard) JOIN astraflow.nodes AS n ON n.node_id = s.owner
     WHERE s.leased_until > clock_timestamp()
+"""
+WRITTEN = "SELECT name, value FROM astraflow.site WHERE name = 'facts_version'"
+MARKED = """
+    SELECT '', count(*) FROM astraflow.fact_segments WHERE position('{mark}' IN convert_from(body, 'UTF8')) > 0
+"""
+VERSIONS = """
+    SELECT node_id, version FROM astraflow.nodes WHERE seen_at > clock_timestamp() - interval '5 seconds'
 """
 RUNS = "SELECT tenant, run_id FROM astraflow.runs"
 SHORT = {"ASTRA_WORKER_DRAIN_TIMEOUT_SECONDS": "5"}
@@ -50,6 +58,8 @@ class Site:
         self.tokens: dict[str, str] = {}
         self.lanes: dict[str, int] = {}
         """How many each tenant has."""
+        self.release = LaterRelease(supervisor.system.folder, 0)
+        """What all nodes run, when no upgrade is under way."""
         self._rng = rng
         self._links: dict[str, list[Proxy]] = {}
 
@@ -145,6 +155,20 @@ class Site:
     async def stored_runs(self) -> list[tuple[str, str]]:
         """Of all tenants."""
         return [(str(tenant), str(run_id)) for tenant, run_id in await self._rows(RUNS)]
+
+    async def facts_written(self) -> int:
+        """Up to which version facts are written."""
+        ((_, version),) = await self._rows(WRITTEN)
+        return int(version)
+
+    async def runs_of(self, release: LaterRelease) -> int:
+        """How many runs say that a release has accepted them."""
+        ((_, count),) = await self._rows(MARKED.format(mark=release.mark))
+        return int(count)
+
+    async def versions(self) -> set[str]:
+        """The releases of the nodes that are there."""
+        return {str(version) for _, version in await self._rows(VERSIONS)}
 
     async def _rows(self, question: str) -> list[tuple[str, str]]:
         connection = await asyncpg.connect(self.servers.url, timeout=ASK_S)

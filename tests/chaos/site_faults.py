@@ -8,8 +8,8 @@ import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import httpx
 
 from astraflow.core.cluster.lanes import lane_of_key, lane_of_name, tenant_of_lane
 from tests.chaos.site import Site, url_of
+from tests.chaos.site_upgrades import SiteUpgrade
 from tests.definitions import node, workflow
 from tests.processes.process import Process
 
@@ -199,21 +200,32 @@ class SiteNemesis:
     async def rolling(self) -> None:
         """Restart each node, while each tenant writes without a pause."""
         self.site.supervisor.note("restart all nodes, one after the other")
+        async with self.writing("rolling"):
+            for victim in self.site.nodes:
+                await self.restart(victim)
+
+    async def upgrade(self) -> None:
+        """Give all nodes the next release, while each tenant writes without a pause."""
+        async with self.writing("upgrade"):
+            await SiteUpgrade(self.site, self.restart, self.rng).run()
+
+    @asynccontextmanager
+    async def writing(self, kind: str) -> AsyncIterator[None]:
+        """Write all the time for each tenant; the longest that one waits is noted as a fault."""
         at = time.monotonic()
         is_over = asyncio.Event()
-        writing = [asyncio.create_task(self._keep_writing(one, is_over)) for one in self.writers]
+        tasks = [asyncio.create_task(self._keep_writing(one, is_over)) for one in self.writers]
         try:
-            for victim in self.site.nodes:
-                await self._restart(victim)
+            yield
         finally:
             is_over.set()
-            gaps = await asyncio.gather(*writing)
+            gaps = await asyncio.gather(*tasks)
         found = dict(zip(self.writers, gaps, strict=True))
-        self.faults.append(Fault("rolling", int(at * 1e9), found))
+        self.faults.append(Fault(kind, int(at * 1e9), found))
         said = ", ".join(f"{tenant} {gap:.2f} s" for tenant, gap in found.items())
         self.site.supervisor.note(f"the longest write: {said}")
 
-    async def _restart(self, victim: Process) -> None:
+    async def restart(self, victim: Process) -> None:
         supervisor = self.site.supervisor
         supervisor.unwanted.add(victim.name)
         supervisor.note(f"SIGTERM {victim.name}")
@@ -243,4 +255,5 @@ SITE_FAULTS: dict[str, Callable[[SiteNemesis], Awaitable[None]]] = {
     "partition": SiteNemesis.partition,
     "promote": SiteNemesis.promote,
     "rolling": SiteNemesis.rolling,
+    "upgrade": SiteNemesis.upgrade,
 }

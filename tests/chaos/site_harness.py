@@ -18,6 +18,7 @@ from tests.chaos.harness import Verdict, judge, stop, tracebacks
 from tests.chaos.shapes import WEIGHTS, Asks, python_node
 from tests.chaos.site import TENANTS, Site, site
 from tests.chaos.site_faults import SITE_FAULTS, Fault, SiteNemesis
+from tests.chaos.site_upgrades import reading_facts_of
 from tests.chaos.truth import Line, read_truth
 from tests.chaos.workload import Told, Workload
 from tests.definitions import workflow
@@ -33,7 +34,14 @@ LONG_AT_ONCE = 2
 CRASHES = ("abort_once", "segfault_once", "fork", "flood")
 SITE_WEIGHTS = {act: weight for act, weight in WEIGHTS.items() if act not in CRASHES}
 """Nothing here ends a host: an attempt that is lost was lost by a fault of a node."""
-GOALS_S = {"kill": 3.0, "stop": 9.0, "partition": 9.0, "promote": 9.0, "rolling": 1.0}
+GOALS_S = {
+    "kill": 3.0,
+    "stop": 9.0,
+    "partition": 9.0,
+    "promote": 9.0,
+    "rolling": 1.0,
+    "upgrade": 1.0,
+}
 
 
 @dataclass
@@ -168,7 +176,9 @@ async def _judge(
     truth = read_truth(running.truth)
     late = judge(told, truth, verdict)
     everything = (*told, *probes)
-    problems["leaked leases"] = await checkers.check_store(running.servers.url, everything, SHARDS)
+    with reading_facts_of(running.release):
+        leaked = await checkers.check_store(running.servers.url, everything, SHARDS)
+    problems["leaked leases"] = leaked
     problems["tracebacks"] = tracebacks(running.supervisor)
     verdict.figures = measure(told, truth, nemesis.counts, (), running.supervisor.boots)
     verdict.figures.late_starts = late

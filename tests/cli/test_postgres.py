@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import astraflow
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.store.statements import load_migrations
 from tests.processes.command_line import astra
 from tests.processes.postgres import ask, database, postgres_server
@@ -193,3 +195,96 @@ class TestPlacedShards:
         refused = astra("db", "move", "0", "--anywhere", "--json", cwd=tmp_path)
         assert (refused.code, refused.json["code"]) == (2, "E.CONFIG.INVALID")
         assert "SQLite is used by one scheduler" in refused.json["detail"]
+
+
+NODE = (
+    "INSERT INTO astraflow.nodes (node_id, url, version, facts_version, is_leaving, started_at, seen_at) "
+    "VALUES ('{0}', 'http://{0}', '{1}', {2}, false, now(), now() + interval '1 hour')"
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path, url: str) -> str:
+    """A database with two schedulers of different releases."""
+    assert astra("db", "migrate", "--database-url", url, cwd=tmp_path, **SECRET).code == 0
+    ask(url, NODE.format("otter", astraflow.__version__, FACTS_VERSION))
+    ask(url, NODE.format("heron", "0.0.9", FACTS_VERSION - 1))
+    return url
+
+
+def test_the_versions_of_all_schedulers_are_shown(tmp_path: Path, site: str) -> None:
+    def nodes(*more: str) -> Any:
+        return astra("db", "nodes", "--database-url", site, *more, cwd=tmp_path, **SECRET)
+
+    shown = {one["nodeId"]: one for one in nodes("--json").json["nodes"]}
+    assert (shown["heron"]["version"], shown["heron"]["factsVersion"]) == (
+        "0.0.9",
+        FACTS_VERSION - 1,
+    )
+    said = nodes()
+    assert astraflow.__version__ in said.out and "0.0.9" in said.out
+    assert "schedulers of several versions" in said.err
+    ask(site, "DELETE FROM astraflow.nodes WHERE node_id = 'heron'")
+    assert "several versions" not in nodes().err
+
+
+def test_the_version_of_facts_is_raised_by_hand_when_all_schedulers_read_it(
+    tmp_path: Path, site: str
+) -> None:
+    def facts(*more: str) -> Any:
+        given = ("db", "facts-version", "--database-url", site, *more)
+        return astra(*given, cwd=tmp_path, **SECRET)
+
+    now = str(FACTS_VERSION)
+    assert facts("--json").json == {
+        "written": FACTS_VERSION,
+        "readByAll": FACTS_VERSION - 1,
+        "readByThisVersion": FACTS_VERSION,
+    }
+    asked = facts("--raise", now)
+    assert asked.code == 2 and "--yes" in asked.err
+    older = facts("--raise", now, "--yes")
+    assert older.code != 0 and "heron at http://heron runs 0.0.9" in older.err
+    assert "otter" not in older.err
+    ask(site, "DELETE FROM astraflow.nodes WHERE node_id = 'heron'")
+    assert facts("--raise", now, "--yes", "--json").json == {"written": FACTS_VERSION}
+    for wrong in (str(FACTS_VERSION + 1), str(10**30)):
+        beyond = facts("--raise", wrong, "--yes")
+        assert beyond.code != 0 and wrong in beyond.err
+    assert facts("--raise", "0", "--yes").code == 2
+
+
+def test_facts_of_a_later_release_are_shown_and_nothing_else_is(tmp_path: Path, site: str) -> None:
+    later = FACTS_VERSION + 1
+    ask(site, f"UPDATE astraflow.site SET value = '{later}' WHERE name = 'facts_version'")
+
+    def shown(*command: str) -> Any:
+        return astra(*command, "--database-url", site, cwd=tmp_path, **SECRET)
+
+    facts = shown("db", "facts-version", "--json").json
+    assert facts == {"written": later, "readByThisVersion": FACTS_VERSION}
+    status = shown("db", "status")
+    assert f"{later}" in status.out and "a newer version of AstraFlow wrote the store" in status.err
+    assert "runs" not in shown("db", "status", "--json").json
+    for command in (("db", "nodes"), ("db", "migrate")):
+        done = shown(*command)
+        assert done.code != 0 and f"facts of version {later}" in done.err
+    environ = {"ASTRA_SCHEDULER_DATABASE_URL": site, **SECRET}
+    assert astra("doctor", cwd=tmp_path, **environ).code == 1
+
+
+def test_a_store_that_nobody_has_made_has_no_facts(tmp_path: Path, url: str) -> None:
+    given = ("db", "facts-version", "--database-url", url)
+    shown = astra(*given, "--json", cwd=tmp_path, **SECRET).json
+    assert shown == {"written": None, "readByThisVersion": FACTS_VERSION}
+    refused = astra(*given, "--raise", "1", "--yes", cwd=tmp_path, **SECRET)
+    assert refused.code != 0 and "No scheduler of this version" in refused.err
+    assert schemas(url) == 0
+
+
+def test_with_sqlite_the_version_of_facts_is_not_raised_by_hand(tmp_path: Path) -> None:
+    assert astra("db", "migrate", cwd=tmp_path).code == 0
+    shown = astra("db", "facts-version", "--json", cwd=tmp_path).json
+    assert shown["written"] == 1
+    refused = astra("db", "facts-version", "--raise", "1", "--yes", cwd=tmp_path)
+    assert refused.code != 0 and "the scheduler raises it when it starts" in refused.err

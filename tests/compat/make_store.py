@@ -27,7 +27,7 @@ from tests.processes.process import ROOT
 from tests.processes.rest import Rest
 from tests.processes.system import System, running
 
-__all__ = ["ENVIRON", "stable", "tenant_events"]
+__all__ = ["ENVIRON", "lasting", "stable", "tenant_events"]
 
 ENVIRON = {"ASTRA_SCHEDULER_SECRETS_KEY": "YSBrZXkgdGhhdCBpcyBrZXB0IGZvciBhbGwgdGltZXM="}
 SECRET_VALUE = "a value that was kept"
@@ -54,6 +54,12 @@ def stable(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: stable(one) for key, one in value.items() if key not in VOLATILE}
     return [stable(one) for one in value] if isinstance(value, list) else value
+
+
+def lasting(workers: dict[str, Any]) -> dict[str, Any]:
+    """A list of workers without what they are like now."""
+    kept = ("workerId", "name", "labels", "maxParallel", "version", "packages")
+    return {"items": [{name: one[name] for name in kept} for one in workers["items"]]}
 
 
 def tenant_events(rest: Rest, count: int) -> list[dict[str, Any]]:
@@ -168,10 +174,7 @@ class Maker:
         audit = self.rest.get("audit", limit=200)
         assert audit["items"]
         reads = {path: stable(self.rest.get(path)) for path in dict.fromkeys(self.paths)}
-        kept = ("workerId", "name", "labels", "maxParallel", "version", "packages")
-        reads["workers"]["items"] = [
-            {name: worker[name] for name in kept} for worker in reads["workers"]["items"]
-        ]
+        reads["workers"] = lasting(reads["workers"])
         reads["audit?limit=200"] = stable(audit)
         return {
             "software": astraflow.__version__,

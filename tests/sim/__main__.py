@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.sim.cluster import missing_in_clusters, simulate_cluster
+from tests.sim.cluster import missing_in_clusters
 from tests.sim.demo import demo
 from tests.sim.features import missing_pairs
 from tests.sim.lanes import missing_in_lanes, simulate_lanes
@@ -25,24 +25,25 @@ from tests.sim.shrink import shrink
 from tests.sim.simulation import Outcome, simulate
 from tests.sim.sometimes import missing, missing_in_shells
 from tests.sim.sqlite.simulation import simulate_sqlite
+from tests.sim.upgrades import missing_in_upgrades, simulate_nodes
 
 CHUNK = 50
 TIERS: dict[str, Callable[..., Outcome]] = {
     "A": simulate,
     "B": simulate_sqlite,
     "C": simulate_shells,
-    "N": simulate_cluster,
+    "N": simulate_nodes,
     "L": simulate_lanes,
 }
-"""The core on a simulated store; the core on SQLite; the true shells in virtual time; several nodes and shards; several
-lanes of one tenant."""
+"""The core on a simulated store; the core on SQLite; the true shells in virtual time; several nodes and shards, of two
+releases in every third world; several lanes of one tenant."""
 ENOUGH = {"A": 1000, "B": 1000, "C": 200, "N": 50, "L": 50}
 """So many seeds must have seen everything once."""
 MISSING: dict[str, Callable[[dict[str, int], int], list[str]]] = {
     "A": lambda seen, _: missing(seen),
     "B": lambda seen, _: missing(seen),
     "C": missing_in_shells,
-    "N": lambda seen, _: missing_in_clusters(seen),
+    "N": lambda seen, _: missing_in_clusters(seen) + missing_in_upgrades(seen),
     "L": lambda seen, _: missing_in_lanes(seen),
 }
 

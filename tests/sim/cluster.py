@@ -251,18 +251,23 @@ class SimNode:
     def _look(self, boot: int) -> None:
         if self.is_dead or boot != self._boots:
             return
+        world = self.cluster.world
+        if not self.is_paused and world.now >= self.store_back_at:
+            self.look()
+        world.after(world.delay(LOOK_S), self._look, boot)
+
+    def look(self) -> None:
+        """Look at the store once, and act on what is seen."""
         cluster, now = self.cluster, self.cluster.world.now
-        if not self.is_paused and now >= self.store_back_at:
-            cluster.seen_at[self.node_id] = now
-            shards = cluster.shards_seen()
-            for seen in shards:
-                self.processes[seen.shard].set_parked(seen.parking != "open")
-            moves = self._moves.decide(cluster.nodes_seen(), shards, now)
-            for shard in sorted(moves.claim):
-                self.processes[shard].try_claim()
-            if moves.give is not None:
-                self.processes[moves.give].give_back()
-        cluster.world.after(cluster.world.delay(LOOK_S), self._look, boot)
+        cluster.seen_at[self.node_id] = now
+        shards = cluster.shards_seen()
+        for seen in shards:
+            self.processes[seen.shard].set_parked(seen.parking != "open")
+        moves = self._moves.decide(cluster.nodes_seen(), shards, now)
+        for shard in sorted(moves.claim):
+            self.processes[shard].try_claim()
+        if moves.give is not None:
+            self.processes[moves.give].give_back()
 
     def crash(self) -> None:
         if self.is_dead:
@@ -352,28 +357,24 @@ class ClusterSimulation:
     """Some nodes, some shards."""
 
     shard_class: type[ShardSimulation] = ShardSimulation
+    node_class: type[SimNode] = SimNode
+
+    poison: Poison | None = None
+    """What of the work of the last shard blocks its nodes, after a while."""
 
     def __init__(
-        self,
-        seed: int,
-        configs: list[Config],
-        nodes: int,
-        *,
-        keep_transcript: bool = False,
-        poison: Poison | None = None,
+        self, seed: int, configs: list[Config], nodes: int, *, keep_transcript: bool = False
     ) -> None:
-        """`poison`: what of the work of the last shard blocks its nodes, after a while."""
         self.world = World(seed, keep_transcript=keep_transcript)
-        self.nodes = [SimNode(self, f"node-{number}") for number in range(nodes)]
+        self.nodes = [self.node_class(self, f"node-{number}") for number in range(nodes)]
         self.seen_at: dict[str, float] = {}
         self.started: dict[str, float] = {}
         self.shards = [
             self.shard_class(config, self, number) for number, config in enumerate(configs)
         ]
-        self._faults_until = max(config.fault_phase_s for config in configs)
+        self.faults_until = max(config.fault_phase_s for config in configs)
         self._is_watched = seed % WATCHED_OF == 0
         self._turn = 0
-        self._poison = poison
 
     def nodes_seen(self) -> list[NodeSeen]:
         now = self.world.now
@@ -393,13 +394,13 @@ class ClusterSimulation:
         for shard in self.shards:
             shard.begin()
         world.after(world.delay(6.0), self._hurt_node)
-        if self._poison is not None:
+        if self.poison is not None:
             world.after(
-                self._faults_until / 3, setattr, self.shards[-1].shard, "poison", self._poison
+                self.faults_until / 3, setattr, self.shards[-1].shard, "poison", self.poison
             )
-        world.run_until(self._faults_until, stop=self._check, every=CHECK_EVERY_STEPS)
-        self._heal()
-        if self._poison is not None:
+        world.run_until(self.faults_until, stop=self._check, every=CHECK_EVERY_STEPS)
+        self.heal()
+        if self.poison is not None:
             self._outlast(self.shards[-1].shard)
         healed_at = world.now
         world.run_until(healed_at + OWNED_S, stop=self._check, every=CHECK_EVERY_STEPS)
@@ -441,7 +442,7 @@ class ClusterSimulation:
 
     def _hurt_node(self) -> None:
         world, rng = self.world, self.world.rng
-        if world.now > self._faults_until - 2:
+        if world.now > self.faults_until - 2:
             return
         node = rng.choice(self.nodes)
         act: Callable[[], None] = rng.choice(
@@ -470,7 +471,7 @@ class ClusterSimulation:
         elif node.is_paused and self.world.rng.random() < 0.5:
             node.wake()
 
-    def _heal(self) -> None:
+    def heal(self) -> None:
         for shard in self.shards:
             schedulers, shard.nemesis.schedulers = shard.nemesis.schedulers, []
             shard.nemesis.heal()
@@ -522,16 +523,19 @@ def draw_poison(seed: int) -> Poison | None:
 
 
 def simulate_cluster(
-    seed: int, config: Config | None = None, *, keep_transcript: bool = False
+    seed: int,
+    config: Config | None = None,
+    *,
+    keep_transcript: bool = False,
+    kind: type[ClusterSimulation] = ClusterSimulation,
 ) -> Outcome:
-    """Run one seed to its end. `config`: that of every shard."""
+    """Run one seed to its end. `config`: that of every shard; `kind`: what is simulated."""
     configs, nodes = draw_shards(seed)
     if config is not None:
         configs = [config] * len(configs)
-    poison = draw_poison(seed) if config is None else None
-    simulation = ClusterSimulation(
-        seed, configs, nodes, keep_transcript=keep_transcript, poison=poison
-    )
+    simulation = kind(seed, configs, nodes, keep_transcript=keep_transcript)
+    if config is None and kind is ClusterSimulation:
+        simulation.poison = draw_poison(seed)
     violation = violation_of(simulation.run)
     world = simulation.world
     timelines = [line for shard in simulation.shards for line in shard.timelines()]

@@ -67,6 +67,7 @@ class ServedNode:
             self._make,
             socket_url,
             settings.shards,
+            float(settings.upgrade_wait_seconds),
         )
         trust = _trust(settings)
         self._hops = Hops(secrets, trust)

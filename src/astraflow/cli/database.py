@@ -10,6 +10,7 @@ import typer
 from astraflow.cli.arguments import command_group
 from astraflow.cli.backups import backup, restore, verify
 from astraflow.cli.exit_codes import FAILED, note
+from astraflow.cli.facts_version import facts_version
 from astraflow.cli.nodes import move, nodes, unpark
 from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.prompts import Yes, confirm
@@ -38,6 +39,7 @@ app.command()(verify)
 app.command()(nodes)
 app.command()(move)
 app.command()(unpark)
+app.command("facts-version")(facts_version)
 
 
 @app.command()
@@ -60,6 +62,7 @@ def status(
         "newestVersion": found.newest_version,
         "pendingMigrations": [f"{one.version:04} {one.name}" for one in pending],
         "writtenBy": found.written_by,
+        "factsVersion": found.facts_version,
         **(_counts(found.usage) if found.usage else {}),
     }
     if as_json:
@@ -73,7 +76,7 @@ def status(
         )
     elif pending:
         note("\nhint: the schema is older than this version; upgrade it with `astra db migrate`")
-    elif found.schema_version > found.newest_version:
+    elif found.is_newer:
         note(f"\nhint: {errors.STORE_NEWER.says}: {errors.STORE_NEWER.do}")
 
 

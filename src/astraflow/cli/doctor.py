@@ -205,7 +205,7 @@ def _store(settings: SchedulerSettings) -> CheckResult:
     if found.schema_version == 0:
         return CheckResult("store", "ok", f"{place} (created at the first start)")
     says = f"{place}, schema {found.schema_version}, written by {found.written_by}"
-    if found.schema_version > found.newest_version:
+    if found.is_newer:
         return CheckResult("store", "fail", says, errors.STORE_NEWER.do)
     return CheckResult("store", "ok", says)
 

@@ -15,6 +15,7 @@ from astraflow.cli.store_info import DatabaseUrl, look_into, settings_of
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
 from astraflow.core.cluster.parking import PARKING_REMEDIES, parking_ends_s
+from astraflow.core.cluster.upgrades import KNOWN_S
 from astraflow.core.security.policy import SITE_TENANT
 from astraflow.store import is_shared, open_store
 from astraflow.store.store import HOME_SHARD
@@ -49,12 +50,12 @@ def nodes(
         return
     rows = [
         (
-            one["nodeId"], one["url"], one["state"], ", ".join(map(str, one["shards"])) or "-",
-            ", ".join(one["tenants"]) or "-",
+            one["nodeId"], one["url"], one["version"], one["factsVersion"], one["state"],
+            ", ".join(map(str, one["shards"])) or "-", ", ".join(one["tenants"]) or "-",
         )
         for one in found["nodes"]
     ]  # fmt: skip
-    show_table(("node", "url", "state", "shards", "tenants"), rows)
+    show_table(("node", "url", "version", "facts", "state", "shards", "tenants"), rows)
     if found["placedShards"]:
         typer.echo()
         show_table(
@@ -62,6 +63,9 @@ def nodes(
         )
     if found["parkedShards"]:
         _show_parked(found["parkedShards"])
+    known = [one for one in found["nodes"] if one["seenSecondsAgo"] <= KNOWN_S]
+    if len({(one["version"], one["factsVersion"]) for one in known}) > 1:
+        note("\nhint: schedulers of several versions share the store; `astra db facts-version`")
 
 
 def move(
@@ -214,6 +218,8 @@ def _shown(
     return {
         "nodeId": node.node_id,
         "url": node.url,
+        "version": node.version,
+        "factsVersion": node.facts_version,
         "state": state,
         "seenSecondsAgo": round(node.seen_s, 1),
         "shards": own,

@@ -220,6 +220,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "all schedulers, or on none"
         ),
     ] = False
+    upgrade_wait_seconds: Annotated[
+        Annotated[int, Meta(ge=0, le=31_536_000)],
+        _says(
+            "PostgreSQL: how long all schedulers must have run a release before one of them writes what the release "
+            "before cannot read. Until then they can go back to it"
+        ),
+    ] = 600
     node_watchdog_seconds: Annotated[
         Annotated[int, Meta(ge=0, le=3_600)],
         _says(

@@ -65,6 +65,7 @@ from astraflow.core.store_errors import BACKUP_NEWER as BACKUP_NEWER
 from astraflow.core.store_errors import BACKUP_UNWRITABLE as BACKUP_UNWRITABLE
 from astraflow.core.store_errors import BLOBS_FOREIGN as BLOBS_FOREIGN
 from astraflow.core.store_errors import NODE_FOREIGN as NODE_FOREIGN
+from astraflow.core.store_errors import NODE_OLDER as NODE_OLDER
 from astraflow.core.store_errors import SHARD_MOVED as SHARD_MOVED
 from astraflow.core.store_errors import SHARD_NOT_MOVED as SHARD_NOT_MOVED
 from astraflow.core.store_errors import SHARD_NOT_PARKED as SHARD_NOT_PARKED

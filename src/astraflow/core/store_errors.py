@@ -57,6 +57,9 @@ BLOBS_FOREIGN = final("E.BLOBS.FOREIGN", 500,
 NODE_FOREIGN = final("E.NODE.FOREIGN", 500,
     "the other schedulers of this database have another secret",
     "set secret to the same for every scheduler of this database; to change it, see the guide on users and tokens")
+NODE_OLDER = again("E.NODE.OLDER", 409,
+    "schedulers of the release before share the store, and could not read what is to be written",
+    "upgrade or stop those that the message names, then try again; one that was killed counts for a minute")
 SHARD_MOVED = again("E.SHARD.MOVED", 421,
     "another scheduler owns the tenant of the request; nothing was done",
     "nothing: the scheduler that passed the request on looks for the owner again")

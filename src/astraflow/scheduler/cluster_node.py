@@ -4,7 +4,10 @@ Rule 1: each shard that a tenant lives in has a scheduler here, which serves whi
 Rule 2: the node looks at the store `LOOK_EVERY_S`. From what it sees it decides which shards to claim and which one to
         give back (`core.cluster.shards`); the store decides who gets them.
 Rule 3: what it has seen may be old. Who acts on it is told by the owner if it is wrong, and waits for the next look.
-Rule 4: a node that is to end gives its shards back first, and passes on what still reaches it until others have them.
+Rule 4: a node that is to end gives its shards back first, and passes on what still reaches it until others have
+        them.
+Rule 5: a node joins before it claims anything: while it lives, nobody writes facts that it cannot read. The owner of
+        the home shard raises the version of what is written (`core.cluster.upgrades`). Each node tells its schedulers.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, lane_name
 from astraflow.core.cluster.shards import NodeSeen, ShardMoves, ShardSeen
+from astraflow.core.cluster.upgrades import FactsRaise
 from astraflow.core.engine.lanes import TenantLanes
 from astraflow.core.protocol.control import LanePlace
 from astraflow.core.security.policy import SITE_TENANT
@@ -29,6 +33,7 @@ from astraflow.scheduler.shard_turns import ShardTurns
 from astraflow.store.cluster import LANES_CHANGE
 from astraflow.store.identity import TOKENS_CHANGE
 from astraflow.store.store import HOME_SHARD
+from astraflow.store.written_facts import written_facts
 
 if TYPE_CHECKING:
     from astraflow.scheduler.service import Scheduler
@@ -115,9 +120,11 @@ class ClusterNode:
         make: Callable[[int, ShardTurns, SeenLanes], Scheduler],
         socket_url: Callable[[str], str | None] = str,
         shards: int = 0,
+        upgrade_wait_s: float = 0.0,
     ) -> None:
         """`make`: a scheduler for a shard. `url`: where other nodes reach this one. `socket_url`: where workers connect
-        to the node at a URL; None: at any other. `shards`: how many there must be at least."""
+        to the node at a URL; None: at any other. `shards`: how many there must be at least. `upgrade_wait_s`:
+        how long all nodes must read facts before they are written."""
         self.node_id = node_id
         self.url = url
         self.cluster = cluster
@@ -133,6 +140,8 @@ class ClusterNode:
         self._asked: dict[str, float] = {}  # when tenants were asked for that no look has shown
         self.parked = ParkedShards(self)
         self._moves = ShardMoves(node_id)
+        self._facts_raise = FactsRaise(upgrade_wait_s)
+        self._has_joined = False
         self._shards: dict[int, _Shard] = {}
         self._renewed_at = float("-inf")
         self._looking = asyncio.Lock()
@@ -327,6 +336,9 @@ class ClusterNode:
             await self.cluster.remove_node(self.node_id)
 
     async def _renew(self) -> None:
+        if not self._has_joined:
+            await self.cluster.join_node(self.node_id, self.url)
+            self._has_joined = True
         await self.cluster.renew_node(
             self.node_id, self.url, is_leaving=self._is_leaving, loads=self._loads()
         )
@@ -363,6 +375,7 @@ class ClusterNode:
             nodes = await self.cluster.nodes()
             shards = await self.cluster.shards()
             changes = await self.cluster.changes()
+            written = written_facts(changes)
             lanes = before = self.seen.lanes
             is_changed = changes.get(LANES_CHANGE) != self.seen.changes.get(LANES_CHANGE)
             if is_changed or now - self._lanes_read_at >= READ_LANES_S:
@@ -376,14 +389,28 @@ class ClusterNode:
                 now,
             )
             self._note_several()
+            self._let_write(written)
             self._end_outgrown(before)
             self.parked.note(shards)
             self._move(nodes, [self._with_tenants(one) for one in shards], now)
+            await self._raise_facts(written, now)
         tokens = self.seen.changes.get(TOKENS_CHANGE)
         if tokens != self._read_tokens:
             for scheduler in {self.home, *self.schedulers()} if not self._has_left else ():
                 await scheduler.credentials.refresh()
             self._read_tokens = tokens  # after the reads: one that failed is tried again
+
+    def _let_write(self, facts_version: int) -> None:
+        for scheduler in self.schedulers():
+            scheduler.serving.writer.let_write(facts_version)
+
+    async def _raise_facts(self, written: int, now: float) -> None:
+        """Let newer facts be written when all nodes have read them for a while."""
+        wanted = self._facts_raise.decide(self.seen.nodes.values(), written, now)
+        if wanted is None or self.scheduler_of(HOME_SHARD) is None:
+            return
+        if not await self.cluster.raise_facts(wanted):
+            _log.info("all schedulers read facts of version %d: they are written now", wanted)
 
     async def read_lanes(self) -> None:
         """Know the lanes as the store shows them now. Raises: StoreError."""

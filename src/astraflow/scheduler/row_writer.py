@@ -5,6 +5,8 @@ Rule 1: everything that one batch decides is one transaction: facts, the rows of
 Rule 2: a row of a run is written only when its status changes; what happens to its tasks is in the segments alone.
 Rule 3: the numbers of a tenant's stream and of its audit chain are given here, and only here. They are gapless because
         a row writer whose batch was not committed is discarded with its engine.
+Rule 4: a fact that a node of the release before could not read is refused until all nodes read it
+        (`core.facts_version`).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from astraflow.core.contract.runs import TaskError
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.commands import SubmitRun
+from astraflow.core.facts_version import FIRST_FACTS, HeldBackFacts
 from astraflow.core.fleet.facts import Announced, Audited
 from astraflow.core.fleet.workers import (
     HeartbeatMissed,
@@ -93,9 +96,12 @@ class RowWriter:
         audit_heads: Iterable[AuditHeadRow] = (),
         claim: Claim | None = None,
         lanes: ShardLanes = ONLY_LANES,
+        facts_version: int = FIRST_FACTS,
     ) -> None:
-        """`heads`: the last event of the stream of each lane, by its name."""
+        """`heads`: the last event of the stream of each lane, by its name. `facts_version`: up to which facts may be
+        written."""
         self._lanes = lanes
+        self._held_back = HeldBackFacts(facts_version)
         self.workers: dict[tuple[str, str], WorkerRow] = {}
         for row in workers:
             tenant = tenant_of_lane(row.tenant)
@@ -117,8 +123,19 @@ class RowWriter:
         """The number of the last event of the stream of a lane."""
         return self._heads.get(name, 0)
 
+    def let_write(self, facts_version: int) -> None:
+        """Facts up to this version may be written from now on."""
+        self._held_back = HeldBackFacts(facts_version)
+
     def changes_of(self, batch: Batch) -> Changes:
-        """The rows of one batch."""
+        """The rows of one batch.
+
+        Raises:
+            UnreadableFact: a fact of it may not be written yet.
+        """
+        if self._held_back:
+            self._held_back.check(one.fact for one in batch.facts)
+            self._held_back.check(one.fact for one in batch.fleet)
         changes = Changes()
         by_run: dict[RunId, list[NumberedFact]] = {}
         for numbered in batch.facts:

@@ -21,6 +21,7 @@ from astraflow.core.cluster.lanes import tenant_of_lane
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.core.fleet.resources import GONE
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord
@@ -250,6 +251,8 @@ async def open_serving(
     engine = Engine(parts.engine, gateway, ownership, parts.rng, clock.now())
     engine.set_parked(claim.is_parked)
     parts.reached(f"restoring/{claim.shard}")
+    written = await _facts_to_write(store, claim)
+    engine.let_write(written)
     rows = await store.active_runs()
     workers = await store.workers()
     await (
@@ -274,7 +277,7 @@ async def open_serving(
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
     heads = await store.event_heads(), await store.audit_heads()
-    row_writer = RowWriter(rows, workers, *heads, claim, parts.lanes)
+    row_writer = RowWriter(rows, workers, *heads, claim, parts.lanes, written)
     await _hold(parts, claim, ownership)
     writer = Writer(
         engine,
@@ -290,6 +293,18 @@ async def open_serving(
         parts.traces,
     )
     return Serving(parts, claim, writer, ownership)
+
+
+async def _facts_to_write(store: Store, claim: Claim) -> int:
+    """Up to which version facts are written, read under the claim: so this release reads what a former owner of the
+    shard has written. A scheduler that is alone writes all that it reads; of several, the node raises the version.
+
+    Raises:
+        StoreError: this release does not read them.
+    """
+    if claim.ttl_s is None:
+        await store.raise_written_facts(claim, FACTS_VERSION)
+    return await store.written_facts()
 
 
 async def _restore_fleet(parts: Parts, engine: Engine) -> None:

@@ -201,6 +201,12 @@ class Writer:
         if self.engine.is_parked != is_parked:
             self._let(lambda now, at: self.engine.set_parked(is_parked))
 
+    def let_write(self, facts_version: int) -> None:
+        """All nodes read facts up to this version."""
+        if not self.engine.ask.may_write(facts_version):
+            self.rows.let_write(facts_version)
+            self._let(lambda now, at: self.engine.let_write(facts_version))
+
     def learn_tenant(self, record: TenantRecord) -> None:
         """The home of a tenant has stored this of it."""
         if self.engine.ask.tenant(record.tenant) != record:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.store.backup_file import (
     FORMAT,
     PRODUCT,
@@ -23,6 +24,7 @@ from astraflow.store.backup_file import (
     StoreSnapshot,
 )
 from astraflow.store.statements import Dialect, load_migrations
+from astraflow.store.written_facts import stated_facts
 
 LEFT_OUT: Final = frozenset({"migrations", "shards", "nodes"})
 """Tables that say who uses the store and how it was made, not what it holds. The manifest has what counts of them."""
@@ -58,6 +60,9 @@ class Target(Protocol):
     async def columns(self, table: str) -> list[str]: ...
 
     async def add(self, table: str, columns: Sequence[str], rows: list[list[Any]]) -> None: ...
+
+    async def site_values(self) -> dict[str, str]:
+        """What the rows that were added say of the facts that are written."""
 
     async def finish(self, sequences: dict[str, int], epoch: int, note: str) -> None:
         """Bring the schema forward, and write what a restored store begins with."""
@@ -170,6 +175,12 @@ async def restore_tables(
             await target.add(name, part.columns, rows)
             done += len(rows)
             progress(name, done)
+    if "site" in order and stated_facts(await target.site_values()) > FACTS_VERSION:
+        raise errors.Refused(
+            errors.BACKUP_NEWER,
+            f"AstraFlow {manifest.software} wrote it with facts of a later version, "
+            f"this version reads them up to {FACTS_VERSION}: {reader.path}",
+        )
     known = max((target.first_epoch, *manifest.epochs.values()))
     restored = RestoreNote(now_ms, manifest.taken_at, max(now_ms, known + EPOCH_GAP))
     note = msgspec.json.encode(restored).decode()

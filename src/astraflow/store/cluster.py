@@ -6,21 +6,27 @@ Nothing here is written under a claim. A row is of one process, or says what sta
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import astraflow
+from astraflow.core import errors
 from astraflow.core.cluster.lanes import HOME_LANE, LaneSeen, PackageWant, ReservedKey, lane_name
 from astraflow.core.cluster.parking import KEPT_LOSSES
 from astraflow.core.cluster.shards import NodeSeen, ShardSeen
+from astraflow.core.cluster.upgrades import KNOWN_S
+from astraflow.core.errors import StoreError
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.store.content import check_values
 from astraflow.store.database import all_rows
 from astraflow.store.identity import TOKENS_CHANGE
 from astraflow.store.postgres import GONE_S
 from astraflow.store.postgres_connection import connect, read_errors
-from astraflow.store.rows import LaneRow, TenantRow
+from astraflow.store.rows import LaneRow, SiteRow, TenantRow
+from astraflow.store.written_facts import FACTS_VALUES, RAISED_BY, WRITTEN_FACTS, written_facts
 
 if TYPE_CHECKING:
     from astraflow.core.ids import RunId
+    from astraflow.store.database import Transaction
     from astraflow.store.postgres import PostgresSite
     from astraflow.store.store import Claim
 
@@ -28,6 +34,15 @@ NOTE_TIMEOUT_S: Final = 1.0
 """For the last words of a process that ends."""
 LANES_CHANGE = "lanes_change"
 """The value of the site that differs after each change of lanes."""
+
+
+class OlderNode(NamedTuple):
+    """A node that reads less than others want to write."""
+
+    node_id: str
+    url: str
+    version: str
+    facts_version: int
 
 
 class StoredCluster:
@@ -38,18 +53,24 @@ class StoredCluster:
         self.open = site.open
         self.close = site.close
 
+    async def join_node(self, node_id: str, url: str) -> None:
+        """This process begins. Facts that it cannot read are not written from now on, while it says that it lives.
+
+        Raises:
+            StoreError: they are written already.
+        """
+        joined = await self._site.change("join_node", **_row_of(node_id, url))
+        if not joined:
+            written_facts(await self.changes())
+            raise StoreError(
+                errors.STORE_CORRUPT, f"the site has no value {WRITTEN_FACTS}: somebody removed it"
+            )
+
     async def renew_node(
         self, node_id: str, url: str, *, is_leaving: bool = False, loads: str = ""
     ) -> None:
         """This process lives. Raises: StoreError."""
-        await self._site.change(
-            "renew_node",
-            node_id=node_id,
-            url=url,
-            version=astraflow.__version__,
-            is_leaving=is_leaving,
-            loads=loads,
-        )
+        await self._site.change("renew_node", **_row_of(node_id, url, is_leaving, loads))
 
     async def remove_node(self, node_id: str) -> None:
         """This process ends. Raises: StoreError."""
@@ -136,12 +157,28 @@ class StoredCluster:
         await self._site.change("assign_lane", tenant=tenant, lane=lane, name=name)
 
     async def changes(self) -> dict[str, str]:
-        """Other values after each change of a token, or of lanes."""
-        names = [TOKENS_CHANGE, LANES_CHANGE]
+        """Other values after each change of a token, of lanes, or of the facts that are written."""
+        names = [TOKENS_CHANGE, LANES_CHANGE, *FACTS_VALUES]
         return {
             str(name): str(value)
-            for name, value in await self._site.rows("site_changes", names=names)
+            for name, value in await self._site.rows("site_values", names=names)
         }
+
+    async def raise_facts(self, facts_version: int) -> list[OlderNode]:
+        """Let facts up to this version be written, unless nodes read less: those are returned.
+
+        Nodes that join wait for it, so that none of them is overlooked. Raises: StoreError.
+        """
+
+        async def script(transaction: Transaction) -> list[OlderNode]:
+            await transaction.rows("lock_written_facts")
+            wanted = {"facts_version": facts_version}
+            found = await transaction.rows("nodes_that_read_less", **wanted, known_s=KNOWN_S)
+            if not found and await transaction.change("raise_written_facts", **wanted):
+                await transaction.put(SiteRow(RAISED_BY, astraflow.__version__))
+            return [OlderNode(*row) for row in found]
+
+        return await self._site.transact(script)
 
     # -- what the lanes of a tenant agree on ---------------------------------------------------
 
@@ -213,3 +250,14 @@ class StoredCluster:
         """The tenant of the trigger that has this address."""
         found = await self._site.rows("tenant_of_hook", hook_id=hook_id)
         return str(found[0][0]) if found else None
+
+
+def _row_of(node_id: str, url: str, is_leaving: bool = False, loads: str = "") -> dict[str, Any]:
+    return {
+        "node_id": node_id,
+        "url": url,
+        "version": astraflow.__version__,
+        "facts_version": FACTS_VERSION,
+        "is_leaving": is_leaving,
+        "loads": loads,
+    }

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import astraflow
 from astraflow.store.content import check_row, check_values, other_digest
 from astraflow.store.database import all_rows, first_row
 from astraflow.store.rows import ActiveRow, PackageRow, RolloutRow, SiteRow
+from astraflow.store.written_facts import FACTS_VALUES, RAISED_BY, written_facts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -85,6 +87,20 @@ class StoredPackages:
         row = SiteRow(name, value)
         check_row(row)
         await self._database.write(claim, lambda transaction: transaction.put(row))
+
+    async def raise_written_facts(self, claim: Claim, facts_version: int) -> None:
+        """Let facts up to this version be written in a store that one scheduler uses."""
+
+        async def script(transaction: Transaction) -> None:
+            if await transaction.change("raise_written_facts", facts_version=facts_version):
+                await transaction.put(SiteRow(RAISED_BY, astraflow.__version__))
+
+        await self._database.write(claim, script)
+
+    async def written_facts(self) -> int:
+        """Up to which version facts are written. Raises: StoreError, if this release does not read them."""
+        found = await self._database.rows("site_values", names=FACTS_VALUES)
+        return written_facts({name: value for name, value in found})
 
     async def find_site(self, name: str) -> str | None:
         found = await self._database.rows("find_site", name=name)

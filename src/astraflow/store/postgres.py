@@ -82,14 +82,25 @@ class PostgresSite:
         check_values(*values.values())
         statement = self.statements[name]
         async with self._changing:
-            if self.pool is None:
-                raise _closed()
-            if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(self.url)
-            async with write_errors(self._connection):
+            connection = await self._get_connection()
+            async with write_errors(connection):
                 arguments = statement.arguments(values)
-                found: list[RawRow] = await self._connection.fetch(statement.text, *arguments)
+                found: list[RawRow] = await connection.fetch(statement.text, *arguments)
         return found
+
+    async def transact(self, script: Callable[[Transaction], Awaitable[Answer]]) -> Answer:
+        """Change rows that belong to no claim in one transaction. Raises: StoreError; the outcome may be unknown."""
+        async with self._changing:
+            connection = await self._get_connection()
+            async with write_errors(connection), own_transaction(connection):
+                return await script(PostgresTransaction(connection, self.statements))
+
+    async def _get_connection(self) -> Connection:
+        if self.pool is None:
+            raise _closed()
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await connect(self.url)
+        return self._connection
 
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
         check_values(*values.values())

@@ -11,7 +11,9 @@ import asyncpg
 import astraflow
 from astraflow.core import errors
 from astraflow.core.errors import OutcomeUnknown, StoreError
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.store.statements import load_migrations
+from astraflow.store.written_facts import FACTS_VALUES, written_facts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -227,6 +229,10 @@ async def _step(connection: Connection, statements: Statements) -> None:
         raise StoreError(errors.STORE_FOREIGN, "the schema astraflow belongs to another program")
     for migration in migrations[version:]:
         await step_forward(connection, statements, migration)
+    if version == 0:  # nobody of a former release has seen it
+        raised = statements["raise_written_facts"]
+        await connection.execute(raised.text, *raised.arguments({"facts_version": FACTS_VERSION}))
+    written_facts(await facts_values(connection, statements))
 
 
 async def is_readable(connection: Connection, statements: Statements, version: int) -> bool:
@@ -234,6 +240,13 @@ async def is_readable(connection: Connection, statements: Statements, version: i
     count = statements["count_unreadable"]
     found = await connection.fetchval(count.text, *count.arguments({"version": version}))
     return bool(found == 0)
+
+
+async def facts_values(connection: Connection, statements: Statements) -> dict[str, str]:
+    """What the site says of the facts that are written."""
+    find = statements["site_values"]
+    names = find.arguments({"names": FACTS_VALUES})
+    return {name: value for name, value in await connection.fetch(find.text, *names)}
 
 
 async def step_forward(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.store.inspection import Condition
 from astraflow.store.postgres_connection import (
     check_session,
     connect,
     disconnect,
+    facts_values,
     is_readable,
     read_errors,
 )
 from astraflow.store.retention import Usage
 from astraflow.store.statements import load_migrations, statements_of
+from astraflow.store.written_facts import stated_facts
 
 
 async def inspect_database(url: str) -> Condition:
@@ -37,8 +40,10 @@ async def inspect_database(url: str) -> Condition:
             version, software = await connection.fetchrow(statements["schema_writer"].text)
             if version < newest or not await is_readable(connection, statements, newest):
                 return Condition(version, newest, software, None)
+            facts = stated_facts(await facts_values(connection, statements))
             usage = Usage(*await connection.fetchrow(statements["usage"].text))
             owner = await connection.fetchval(statements["held_by"].text, 0)
-            return Condition(version, newest, software, usage, owner)
+            shown = usage if facts <= FACTS_VERSION else None
+            return Condition(version, newest, software, shown, owner, facts)
     finally:
         await disconnect(connection, None)

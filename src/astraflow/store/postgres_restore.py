@@ -22,6 +22,7 @@ from astraflow.store.postgres_connection import (
 )
 from astraflow.store.rows import SiteRow
 from astraflow.store.statements import Statements, load_migrations, statements_of
+from astraflow.store.written_facts import FACTS_VALUES
 
 LOCK_TIMEOUT_S = 10
 """How long another program may hold a table of ours."""
@@ -68,6 +69,9 @@ class PostgresTarget:
         await self._connection.copy_records_to_table(
             table, records=rows, columns=list(columns), timeout=MIGRATION_TIMEOUT_S
         )
+
+    async def site_values(self) -> dict[str, str]:
+        return dict(await self._ask("site_values", names=FACTS_VALUES))
 
     async def finish(self, sequences: dict[str, int], epoch: int, note: str) -> None:
         for table, column, _ in await self._ask("numbered_tables"):

@@ -13,6 +13,7 @@ import astraflow
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.statements import load_migrations
+from astraflow.store.written_facts import FACTS_VALUES, written_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -179,6 +180,8 @@ def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) 
             f"astraflow {software} wrote it with schema {version}, "
             f"this is {astraflow.__version__} with schema {len(migrations)}: {path}",
         )
+    if version >= len(migrations):  # an older schema holds no newer facts
+        written_facts(facts_values(connection, statements), f": {path}")
     connection.execute(statements["use_wal"].text)
     connection.execute(statements["flush_every_commit"].text)
     connection.execute(statements["checkpoint_by_hand"].text)
@@ -197,6 +200,13 @@ def is_readable(connection: sqlite3.Connection, statements: Statements, version:
     except sqlite3.OperationalError:
         return False  # it says nothing: the column is not there
     return bool(found == 0)
+
+
+def facts_values(connection: sqlite3.Connection, statements: Statements) -> dict[str, str]:
+    """What the site says of the facts that are written."""
+    find = statements["site_values"]
+    names = find.arguments({"names": FACTS_VALUES})
+    return dict(connection.execute(find.text, names).fetchall())
 
 
 def step_forward(

@@ -11,15 +11,18 @@ from typing import Final
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
+from astraflow.core.facts_version import FACTS_VERSION
 from astraflow.store.inspection import Condition
 from astraflow.store.retention import Usage
 from astraflow.store.sqlite_file import (
     APPLICATION_ID,
     connect_reader,
+    facts_values,
     file_errors,
     is_readable,
 )
 from astraflow.store.statements import load_migrations, statements_of
+from astraflow.store.written_facts import stated_facts
 
 MAX_PROBLEMS: Final = 100
 """A file that is damaged in more places is damaged."""
@@ -35,10 +38,12 @@ def inspect_file(path: Path) -> Condition:
     with reading_file(path) as connection:
         (version,) = connection.execute(statements["schema_version"].text).fetchone()
         _, software = connection.execute(statements["schema_writer"].text).fetchone() or (0, "")
-        usage = None
+        usage = facts = None
         if version == newest or (version > newest and is_readable(connection, statements, newest)):
-            usage = Usage(*connection.execute(statements["usage"].text).fetchone())
-    return Condition(version, newest, software, usage)
+            facts = stated_facts(facts_values(connection, statements))
+            if facts <= FACTS_VERSION:
+                usage = Usage(*connection.execute(statements["usage"].text).fetchone())
+    return Condition(version, newest, software, usage, facts_version=facts)
 
 
 def check_file(path: Path) -> list[str]:

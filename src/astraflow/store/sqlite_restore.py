@@ -21,6 +21,7 @@ from astraflow.store.sqlite_backup import columns_of
 from astraflow.store.sqlite_file import FileLock, file_errors, step_forward
 from astraflow.store.sqlite_inspection import reading_file
 from astraflow.store.statements import Statements, load_migrations, statements_of
+from astraflow.store.written_facts import FACTS_VALUES
 
 
 class SqliteTarget:
@@ -52,6 +53,9 @@ class SqliteTarget:
         marks = ", ".join("?" * len(columns))
         text = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
         self._connection.executemany(text, rows)
+
+    async def site_values(self) -> dict[str, str]:
+        return dict(self._ask("site_values", names=FACTS_VALUES))
 
     async def finish(self, sequences: dict[str, int], epoch: int, note: str) -> None:
         self._step(len(load_migrations("sqlite")))

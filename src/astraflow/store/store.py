@@ -98,6 +98,8 @@ class Store:
         self.rollouts = packages.rollouts
         self.put_site = packages.put_site
         self.find_site = packages.find_site
+        self.written_facts = packages.written_facts
+        self.raise_written_facts = packages.raise_written_facts
 
         workflows, self.pins = StoredWorkflows(database), StoredPins(database)
         self.put_workflow = workflows.put_workflow

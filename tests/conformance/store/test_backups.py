@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -346,3 +347,29 @@ async def test_a_backup_of_a_newer_version_is_refused(
         await restore(file, SqliteBackend(tmp_path / "other.db"))
     assert caught.value.code is errors.BACKUP_NEWER
     assert words in caught.value.message
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    if request.param == "sqlite":
+        return SqliteBackend(tmp_path / "other.db")
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Backend)
+    return found
+
+
+async def test_a_backup_with_facts_of_a_later_release_is_refused_and_leaves_nothing(
+    sqlite: SqliteBackend, empty: Backend, tmp_path: Path
+) -> None:
+    file = tmp_path / "backup"
+    await fill(sqlite)
+    with closing(sqlite3.connect(sqlite.path)) as connection:
+        connection.execute("UPDATE site SET value = '999' WHERE name = 'facts_version'")
+        connection.commit()
+    await back_up(sqlite, file)
+    with pytest.raises(Refused) as caught:
+        await restore(file, empty)
+    assert caught.value.code is errors.BACKUP_NEWER
+    assert "facts of a later version" in caught.value.message
+    async with empty.desk() as desk:
+        assert await desk.store.list_runs("acme", limit=10) == []

@@ -60,6 +60,10 @@ class NodeSeen(msgspec.Struct, frozen=True):
     is_leaving: bool = False
     loads: str = ""
     """How many tasks wait in each lane of tenants with several, by the names of lanes, as JSON; empty: none."""
+    version: str = ""
+    """The release that it runs."""
+    facts_version: int = 0
+    """Up to which version it reads facts; 0: its release does not say."""
 
     @property
     def is_live(self) -> bool:

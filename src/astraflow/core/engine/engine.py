@@ -166,6 +166,11 @@ class Engine:
         now = self.view.now
         self.view.submissions.remember(tenant, key, fingerprint, run_id, now, age_s)
 
+    def let_write(self, facts_version: int) -> None:
+        """Facts up to this version may be written, from the next input on. Call it when the shard is claimed, before
+        anything else, and when the version is raised."""
+        self.view.let_write(facts_version)
+
     # -- inputs -----------------------------------------------------------------------------
 
     def submit(self, request: SubmitRun, now: float, at: int) -> None:

@@ -41,6 +41,10 @@ class Queries:
     def __init__(self, view: View) -> None:
         self._view = view
 
+    def may_write(self, facts_version: int) -> bool:
+        """Whether facts of this version are written."""
+        return self._view.may_write(facts_version)
+
     # -- lanes ------------------------------------------------------------------------------
 
     def waiting(self, tenant: str) -> int:

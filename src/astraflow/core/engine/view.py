@@ -26,6 +26,7 @@ from astraflow.core.engine.timers import CallDue, CleanupDue, ParkedDue, StopDue
 from astraflow.core.engine.waiting_tasks import queue_together
 from astraflow.core.expressions import ExpressionError
 from astraflow.core.expressions.stored_value import VALUE_TYPE
+from astraflow.core.facts_version import FIRST_FACTS
 from astraflow.core.fleet.affinity import (
     AffinityAcquired,
     AffinityFact,
@@ -135,9 +136,18 @@ class View:
         self.counters: dict[str, int] = {}
         self.timers = Timers()
         self._began = now  # from when on workers can have been heard
+        self._written = FIRST_FACTS
 
     def count(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
+
+    def may_write(self, facts_version: int) -> bool:
+        """Whether all nodes read facts of this version (`core.facts_version`)."""
+        return facts_version <= self._written
+
+    def let_write(self, facts_version: int) -> None:
+        """All nodes read facts up to this version: it never falls."""
+        self._written = max(self._written, facts_version)
 
     # -- what becomes true of the fleet --------------------------------------------------------
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from astraflow.core.errors import INTERNAL, Bug
+from astraflow.core.facts_version import VersionedFact
 from astraflow.core.ids import NO_SESSION, SessionId
 
 
-class FleetFact(msgspec.Struct, frozen=True):
+class FleetFact(VersionedFact, frozen=True):
     """The base of all facts about workers and what they keep. `at`: wall clock, milliseconds."""
 
     tenant: str

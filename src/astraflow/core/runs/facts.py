@@ -4,7 +4,8 @@ Rule 1: a fact is written once and never changed; a run is the fold of its facts
 Rule 2: a fact carries everything its fold needs. Folding reads no clock, no plan that may have
         changed since, and draws nothing at random: a back-off delay is *in* the fact.
 Rule 3: `at` is wall-clock milliseconds, for people only. No decision is made from it (R13).
-Rule 4: a released fact keeps its tag and its fields for ever; new fields have defaults.
+Rule 4: a released fact keeps its tag and its fields for ever; new fields have defaults. What is new names its facts
+        version (`core.facts_version`).
 
 A fact is shown to a reader of the run as one or more numbered events (`projections.events_of`);
 how many is a function of the fact alone (`width`), so that numbers can be given when it is made.
@@ -20,6 +21,7 @@ import msgspec
 
 from astraflow.core.categories import Category
 from astraflow.core.contract.words import CompensationKind, RunStatus, WaitKind
+from astraflow.core.facts_version import VersionedFact
 from astraflow.core.ids import RunId, TaskId
 
 StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
@@ -80,8 +82,8 @@ class ArtifactRef(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact"):
-    """The base of all facts."""
+class Fact(VersionedFact, frozen=True, omit_defaults=True, tag_field="fact"):
+    """The base of all facts of runs."""
 
     at: int
 

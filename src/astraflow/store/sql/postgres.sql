@@ -105,12 +105,21 @@ RETURNING true
 
 -- name: look_at_nodes
 SELECT node_id, url, CAST(extract(epoch FROM clock_timestamp() - seen_at) AS float8),
-    CAST(extract(epoch FROM clock_timestamp() - started_at) AS float8), is_leaving, loads
+    CAST(extract(epoch FROM clock_timestamp() - started_at) AS float8), is_leaving, loads, version, facts_version
 FROM nodes ORDER BY node_id
 
+-- name: join_node
+-- The first row of a node. It waits for whoever raises the version of facts, and is not written if they are newer then.
+WITH written AS (SELECT value FROM site WHERE name = 'facts_version' FOR SHARE)
+INSERT INTO nodes (node_id, url, version, facts_version, is_leaving, loads, started_at, seen_at)
+SELECT :node_id, :url, :version, :facts_version, :is_leaving, :loads, clock_timestamp(), clock_timestamp()
+FROM written WHERE CAST(written.value AS bigint) <= :facts_version
+ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp()
+RETURNING true
+
 -- name: renew_node
-INSERT INTO nodes (node_id, url, version, is_leaving, loads, started_at, seen_at)
-VALUES (:node_id, :url, :version, :is_leaving, :loads, clock_timestamp(), clock_timestamp())
+INSERT INTO nodes (node_id, url, version, facts_version, is_leaving, loads, started_at, seen_at)
+VALUES (:node_id, :url, :version, :facts_version, :is_leaving, :loads, clock_timestamp(), clock_timestamp())
 ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp(), url = excluded.url,
     is_leaving = excluded.is_leaving, loads = excluded.loads
 
@@ -122,6 +131,15 @@ DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make
 INSERT INTO shards (shard, owner, epoch, commit_number, writer, leased_until, held_bytes)
 SELECT number, '', 0, 0, 0, '-infinity', 0 FROM generate_series(0, CAST(:count AS bigint) - 1) AS number
 ON CONFLICT DO NOTHING
+
+-- name: lock_written_facts
+-- Nodes that join wait from here on.
+SELECT value FROM site WHERE name = 'facts_version' FOR UPDATE
+
+-- name: nodes_that_read_less
+SELECT node_id, url, version, facts_version FROM nodes
+WHERE facts_version < :facts_version AND seen_at > clock_timestamp() - make_interval(secs => :known_s)
+ORDER BY node_id
 
 -- name: assign_lane
 -- A lane stays where it is. A new one goes to the shard with the fewest that has no other lane of the tenant.
@@ -153,9 +171,6 @@ INSERT INTO site (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDA
 
 -- name: forget_site
 DELETE FROM site WHERE name = :name
-
--- name: site_changes
-SELECT name, value FROM site WHERE name IN (:names[])
 
 -- name: reserve_key
 -- The first who asks says which lane a key belongs to, and for which request, until it is forgotten.

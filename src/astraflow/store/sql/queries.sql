@@ -16,6 +16,14 @@ SELECT count(*) FROM migrations WHERE version > :version AND coalesce(readable_b
 -- name: all_epochs
 SELECT shard, epoch FROM shards
 
+-- name: site_values
+SELECT name, value FROM site WHERE name IN (:names[])
+
+-- name: raise_written_facts
+-- It never falls.
+UPDATE site SET value = CAST(CAST(:facts_version AS bigint) AS text)
+WHERE name = 'facts_version' AND CAST(value AS bigint) < :facts_version
+
 -- name: raise_attempt_floors
 UPDATE runs SET attempt_floor = :floor WHERE status IN ({ACTIVE_RUNS})
 
