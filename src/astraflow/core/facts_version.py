@@ -6,7 +6,8 @@ Rule 2: whoever adds a type of fact, adds a field to one, or gives a row another
         unless the release with the new number is yet to come, and names that number: in `facts_version` of the type, or
         for the field in `newer_fields`. An old field gets no new values: a new field says what is new.
 Rule 3: what reads comes with that release. What writes comes one release later, or asks `View.may_write` first and
-        otherwise does what the release before did. So every node can read what any other node has written.
+        otherwise does what the release before did; `core.runs` is told with a command. So every node can read what any
+        other node has written.
 Rule 4: the row writer refuses a batch with a fact that may not be written yet (`UnreadableFact`): the input is refused,
         and no older node meets it.
 """
@@ -55,8 +56,8 @@ class HeldBackFacts:
                 self._types.add(kind)
             later = [name for name, needed in kind.newer_fields.items() if needed > written]
             if later:
-                defaults = {one.name: one.default for one in msgspec.structs.fields(kind)}
-                self._fields[kind] = {name: defaults[name] for name in later}
+                fields = {one.name: one for one in msgspec.structs.fields(kind)}
+                self._fields[kind] = {name: _default_of(fields[name]) for name in later}
 
     def __bool__(self) -> bool:
         return bool(self._types or self._fields)
@@ -76,6 +77,13 @@ def _kinds_of(base: type[VersionedFact]) -> Iterator[type[VersionedFact]]:
     yield base
     for kind in base.__subclasses__():
         yield from _kinds_of(kind)
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> object:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    assert field.default is not msgspec.NODEFAULT, f"a newer field has a default: {field.name}"
+    return field.default
 
 
 def _unreadable(kind: type[VersionedFact], field: str) -> UnreadableFact:

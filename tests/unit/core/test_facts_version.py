@@ -23,9 +23,10 @@ class MovedFact(Announced, frozen=True):
 
 
 class NamedFact(Announced, frozen=True):
-    newer_fields: ClassVar[Mapping[str, int]] = {"place": NEXT, "note": NEXT + 1}
+    newer_fields: ClassVar[Mapping[str, int]] = {"place": NEXT, "note": NEXT + 1, "marks": NEXT + 1}
     place: str = ""
     note: str | None = None
+    marks: Mapping[str, int] = {}
 
 
 def held_back(written: int, *facts: VersionedFact) -> str:
@@ -56,13 +57,19 @@ def test_a_newer_type_is_held_back_until_its_version_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "note", "needed"),
-    [("", None, 0), ("here", None, NEXT), ("", "", NEXT + 1), ("here", "x", NEXT + 1)],
+    ("place", "note", "marks", "needed"),
+    [
+        ("", None, {}, 0),
+        ("here", None, {}, NEXT),
+        ("", "", {}, NEXT + 1),
+        ("", None, {"a": 1}, NEXT + 1),
+        ("here", "x", {"a": 1}, NEXT + 1),
+    ],
 )
 def test_a_newer_field_is_held_back_unless_it_says_nothing(
-    place: str, note: str | None, needed: int
+    place: str, note: str | None, marks: dict[str, int], needed: int
 ) -> None:
-    fact = NamedFact("acme", 1, "named", b"{}", place, note)
+    fact = NamedFact("acme", 1, "named", b"{}", place, note, marks)
     for written in range(FACTS_VERSION, NEXT + 3):
         assert bool(held_back(written, fact)) == (written < needed)
 
