@@ -373,7 +373,7 @@ class ClusterSimulation:
             self.shard_class(config, self, number) for number, config in enumerate(configs)
         ]
         self.faults_until = max(config.fault_phase_s for config in configs)
-        self._is_watched = seed % WATCHED_OF == 0
+        self.is_watched = seed % WATCHED_OF == 0
         self._turn = 0
 
     def nodes_seen(self) -> list[NodeSeen]:
@@ -409,7 +409,7 @@ class ClusterSimulation:
             world.run_until(world.now + 2.0, stop=self._check, every=CHECK_EVERY_STEPS)
             if world.now - healed_at > LIVENESS_S * 3:
                 break
-        if self._is_watched:
+        if self.is_watched:
             until = max(world.now, healed_at + WATCHED_S)
             world.run_until(until, stop=self._check, every=CHECK_EVERY_STEPS)
         self._check_moves(healed_at + OWNED_S)

@@ -223,6 +223,7 @@ class UpgradeSimulation(ClusterSimulation):
         self.wait_s = self.chances.choice((0.0, 0.0, self.chances.uniform(0.0, 10.0)))
         super().__init__(seed, configs, nodes, keep_transcript=keep_transcript)
         self.upgraded = cast("list[UpgradeNode]", self.nodes)
+        self.is_watched = True  # until nobody is known any more who reads less
 
     def nodes_seen(self) -> list[NodeSeen]:
         now = self.world.now
