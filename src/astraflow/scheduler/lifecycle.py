@@ -114,36 +114,11 @@ class Lifecycle:
             if claim is None:
                 await self._stand_by()
                 return
-            await wait_after_restore(parts, claim, self._current)
-            if self._blobs is not None:
-                await self._blobs.begin(claim)
-            await self._credentials.load()
-            if self._vault is not None:
-                await self._vault.load(claim)
-            if self._triggers is not None:
-                await self._triggers.table.load()
-            serving = await self._restore(claim)
-            _log.info("serving shard %d with epoch %d", claim.shard, claim.epoch)
-            self._current.begin(serving)
-            self._feed.begin()
-            self.ready.set()
             try:
-                blobs = [] if self._blobs is None else [self._blobs.tend(claim)]
-                triggers = [] if self._triggers is None else self._triggers.tend()
-                turns = [] if self._turns is None else [self._turns.until_given()]
-                lanes = self._lanes_of(serving)
-                await serving.run(self._credentials.tend(), *blobs, *triggers, *turns, *lanes)
-            except EngineFailed as failure:
-                await self._count_failure(failure, claim, parts.clock.now() - began)
-                raise
+                await self._serve_under(claim, began)
             finally:
-                self._current.end()
-                if self._blobs is not None:
-                    self._blobs.end()
-                self.ready.clear()
-                parts.gauge.forget()
-                parts.traces.forget()
-                # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
+                # Also if it never served: others must not wait until the claim has run out. One that cannot be given
+                # back does; the failure, or the cancel, is what counts here.
                 with suppress(errors.StoreError):
                     await parts.store.release(claim)
         except GivenBack as gave:
@@ -158,6 +133,39 @@ class Lifecycle:
                 "restarting from the store: %s", error.message, extra={"code": error.code.code}
             )
             await asyncio.sleep(START_OVER_S)
+
+    async def _serve_under(self, claim: Claim, began: float) -> None:
+        """Serve until the store fails, or the shard is given back. Raises: StoreError, EngineFailed, GivenBack."""
+        parts = self._parts
+        await wait_after_restore(parts, claim, self._current)
+        if self._blobs is not None:
+            await self._blobs.begin(claim)
+        await self._credentials.load()
+        if self._vault is not None:
+            await self._vault.load(claim)
+        if self._triggers is not None:
+            await self._triggers.table.load()
+        serving = await self._restore(claim)
+        _log.info("serving shard %d with epoch %d", claim.shard, claim.epoch)
+        self._current.begin(serving)
+        self._feed.begin()
+        self.ready.set()
+        try:
+            blobs = [] if self._blobs is None else [self._blobs.tend(claim)]
+            triggers = [] if self._triggers is None else self._triggers.tend()
+            turns = [] if self._turns is None else [self._turns.until_given()]
+            lanes = self._lanes_of(serving)
+            await serving.run(self._credentials.tend(), *blobs, *triggers, *turns, *lanes)
+        except EngineFailed as failure:
+            await self._count_failure(failure, claim, parts.clock.now() - began)
+            raise
+        finally:
+            self._current.end()
+            if self._blobs is not None:
+                self._blobs.end()
+            self.ready.clear()
+            parts.gauge.forget()
+            parts.traces.forget()
 
     async def _restore(self, claim: Claim) -> Serving:
         try:
