@@ -6285,7 +6285,7 @@ export interface components {
             drainMemPct: number | null;
             /** @description Percent of disk from which on its workers get no new work; null: 95. */
             drainDiskPct: number | null;
-            /** @description What it uses of that. In a list it is null for a tenant that another scheduler of the same store serves: ask for the tenant itself. */
+            /** @description What it uses of that; null if another scheduler serves it and does not answer. */
             use: components["schemas"]["TenantUse"] | null;
             /**
              * Format: date-time
