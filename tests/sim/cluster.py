@@ -428,7 +428,8 @@ class ClusterSimulation:
             owned_from = world.now + OWNED_S
             world.run_until(owned_from, stop=self._check, every=CHECK_EVERY_STEPS)
             self._check_owners()
-            world.run_until(owned_from + WATCHED_S, stop=self._check, every=CHECK_EVERY_STEPS)
+            if self.is_watched:
+                world.run_until(owned_from + WATCHED_S, stop=self._check, every=CHECK_EVERY_STEPS)
             self._check_moves(owned_from)
         shard.poison = None
         shard.lost_at.clear()
