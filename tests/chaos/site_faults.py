@@ -27,6 +27,10 @@ TRY_S = 5.5
 """For one answer to a write: a little longer than a node looks for an owner."""
 RETRY_S = 0.05
 FIRST_WRITE_S = 60.0
+LATE_S = 9.5
+"""A take-over that took longer is to be explained by logs."""
+LOG_LINES = 12
+LOG_CHARS = 300
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,14 @@ class SiteNemesis:
         self.faults.append(Fault(kind, int(at * 1e9), gaps))
         said = ", ".join(f"{tenant} {gap:.2f} s" for tenant, gap in gaps.items())
         self.site.supervisor.note(f"written again: {said}")
+        if max(took) > LATE_S:
+            self._show_logs()
+
+    def _show_logs(self) -> None:
+        """What the nodes have said lately: their logs go with the site."""
+        for one in self.site.nodes:
+            for line in one.said().splitlines()[-LOG_LINES:]:
+                self.site.supervisor.note(f"{one.name} said {line[:LOG_CHARS]}")
 
     def _others(self, victim: Process) -> list[Process]:
         return [one for one in self.site.nodes if one is not victim]
