@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from astraflow.core.cluster.parking import PARKED_FROM, WITHIN_S
 from astraflow.core.cluster.shards import KEEP_S, NodeSeen, ShardMoves, ShardSeen
 from tests.sim.config import Config, draw
+from tests.sim.network import DISPATCH_AS_MOVED
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.simulation import (
     CHECK_EVERY_STEPS,
@@ -61,6 +62,7 @@ SOMETIMES = (
     "early claim",
     "given back",
     "given back with a commit under way",
+    DISPATCH_AS_MOVED,
     "all shards on one node",
     "commit of a replaced owner",
     "parked",
@@ -142,6 +144,7 @@ class ShardProcess(SchedulerProcess):
     node: SimNode
     _waiting_life: int | None = None  # waits for its turn to claim
     _sent: Batch | None = None  # on its way to the store
+    _is_given_back = False
 
     @property
     def shard(self) -> ShardStore:
@@ -204,6 +207,13 @@ class ShardProcess(SchedulerProcess):
         self._sent = None
         super()._drop()
 
+    def _end_connections(self) -> None:
+        if not self._is_given_back:
+            super()._end_connections()
+            return
+        for conn in self.network.of_scheduler(self):  # its sessions have moved: E.SESSION.MOVED
+            self.network.close(conn)
+
     def give_back(self) -> None:
         """Release the shard, so that another node can have it at once."""
         if self.engine is None or self.is_paused or not self._reaches_store:
@@ -213,7 +223,9 @@ class ShardProcess(SchedulerProcess):
             self.world.sometimes("given back with a commit under way")
             if self.world.chance(0.5):  # the store has it, and nobody is told
                 self._store(self._sent)
+        self._is_given_back = True
         self.close("it is given back")
+        self._is_given_back = False
         self.shard.release(epoch)
         self.world.sometimes("given back")
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from astraflow.core.protocol.business import Dispatch
 from astraflow.core.protocol.wire import Envelope
 from tests.sim.config import Config
 from tests.sim.world import World
 
-__all__ = ["Connection", "End", "Network"]
+__all__ = ["DISPATCH_AS_MOVED", "Connection", "End", "Network"]
+
+DISPATCH_AS_MOVED = "a dispatch arrived while its session was closed in order"
+"""As when a shard is given back: the next owner may have it by then."""
 
 
 class End(Protocol):
@@ -74,6 +78,8 @@ class Network:
     def _arrive(self, conn: Connection, to_worker: bool, envelope: Envelope) -> None:
         if not conn.is_open:
             return
+        if conn.is_closing and isinstance(envelope.payload, Dispatch):
+            self.world.sometimes(DISPATCH_AS_MOVED)
         if to_worker:
             conn.worker.frame_arrived(conn, envelope)
         else:

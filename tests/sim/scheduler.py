@@ -251,6 +251,9 @@ class SchedulerProcess:
         self.engine = None
         self._inbox.clear()
         self._conns.clear()
+        self._end_connections()
+
+    def _end_connections(self) -> None:
         for conn in self.network.of_scheduler(self):
             self.network.break_connection(conn)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -11,7 +11,7 @@ import pytest
 
 from astraflow.core.cluster import shards as rules
 from astraflow.core.cluster.parking import Parking, parking_of
-from astraflow.core.cluster.shards import NodeSeen
+from astraflow.core.cluster.shards import NodeSeen, ShardSeen, Shares
 from tests.sim.cluster import ShardStore, simulate_cluster
 from tests.sim.config import Config
 
@@ -62,6 +62,27 @@ def _shards_that_are_given_for_one_less() -> Iterator[None]:
 
 
 @contextmanager
+def _ranks_that_change_with_each_look() -> Iterator[None]:
+    """I39: a shard is for the node that was not seen for longest, which is another one all the time."""
+
+    ages: dict[str, float] = {}
+
+    def taker_of(self: Shares, seen: ShardSeen) -> str | None:
+        return max(self.counts, key=lambda name: ages[name], default=None)
+
+    def worth(self: Shares, seen: ShardSeen, steady: Container[str]) -> tuple[int, int]:
+        return (0, int(self.taker_of(seen) not in (None, seen.owner)))
+
+    def begin(self: Shares, nodes: list[NodeSeen], shards: list[ShardSeen]) -> None:
+        ages.update((node.node_id, node.seen_s) for node in nodes)
+        init(self, nodes, shards)
+
+    init = Shares.__init__
+    with patch.multiple(Shares, __init__=begin, taker_of=taker_of, _worth=worth):
+        yield
+
+
+@contextmanager
 def _only_the_first_claims() -> Iterator[None]:
     """I39: of a first node that has ended, and is still seen, nobody takes the shard."""
 
@@ -100,6 +121,7 @@ PLANTED: dict[str, tuple[Callable[[], Any], set[str], dict[str, Any]]] = {
         {**LONG, "faults": ("cut",), "fault_phase_s": 90.0},
     ),
     "unevenbyone": (_shards_that_are_given_for_one_less, {"I39"}, {}),
+    "flaprank": (_ranks_that_change_with_each_look, {"I39"}, {}),
     "neverparked": (_a_shard_that_is_never_parked, {"I52"}, {}),
     "neverwithheld": (_a_shard_that_is_never_withheld, {"I52"}, {}),
     "onlyfirst": (_only_the_first_claims, {"I39", "I24"}, {}),
