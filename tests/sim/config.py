@@ -64,6 +64,8 @@ class Config:
     duplication: float = 0.0
     delay_s: float = 0.005
     ordered: bool = True
+    is_tcp: bool = False
+    """While a connection stays, a partition only delays what is sent."""
     clog: float = 0.0
     commit_fault: float = 0.0
     commit_delay_s: float = 0.0

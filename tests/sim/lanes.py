@@ -52,7 +52,8 @@ FED_S = 12.0
 """Two heartbeats, an answer that is lost, and a change of slots under way."""
 EXCHANGE_S = 1.0
 OF_FRAMES = ("loss", "duplication")
-"""Frames without a number, as those of slots, come in order and once, or the connection breaks: that is TCP."""
+"""Frames without a number, as those of slots, come in order and once, or the connection breaks: that is TCP.
+A partition delays them (`Config.is_tcp`)."""
 AttemptKey = tuple[str, int]
 
 SOMETIMES = (
@@ -581,7 +582,7 @@ def draw_lanes(seed: int) -> tuple[list[Config], int]:
     config = drawn.shrink(
         faults=faults, tenants=1, gone=False, stored=False, pools=False, resources=False,
         packages=False, rollouts=False, removals=False, copies=False, pinned=False,
-        missing_package=False, requests=False, ordered=True, loss=0.0, duplication=0.0,
+        missing_package=False, requests=False, ordered=True, is_tcp=True, loss=0.0, duplication=0.0,
         slots=rng.choice((1, 2, 3, 4, 8)),
     )  # fmt: skip
     return [config] * lanes, nodes
@@ -593,7 +594,7 @@ def simulate_lanes(
     """Run one seed to its end. `config`: that of every lane."""
     configs, nodes = draw_lanes(seed)
     if config is not None:
-        configs = [config] * len(configs)
+        configs = [config.shrink(is_tcp=True)] * len(configs)
     simulation = LanesSimulation(seed, configs, nodes, keep_transcript=keep_transcript)
     violation = violation_of(simulation.run)
     world = simulation.world

@@ -50,6 +50,7 @@ class Network:
         self.is_healed = False
         self.connections: list[Connection] = []
         self._blocked: dict[tuple[End, int], int] = {}  # (worker, direction) → how many blocks
+        self._stuck: dict[tuple[End, int], list[tuple[Connection, Envelope]]] = {}
 
     def connect(self, worker: End, scheduler: End) -> Connection:
         conn = Connection(self.world.new_id(), worker, scheduler)
@@ -59,7 +60,11 @@ class Network:
     def send(self, conn: Connection, to_worker: bool, envelope: Envelope) -> None:
         world, config = self.world, self.config
         direction = int(to_worker)
-        if not conn.is_open or conn.is_closing or self._blocked.get((conn.worker, direction)):
+        if not conn.is_open or conn.is_closing:
+            return
+        if self._blocked.get((conn.worker, direction)):
+            if config.is_tcp:
+                self._stuck.setdefault((conn.worker, direction), []).append((conn, envelope))
             return
         healed = self.is_healed
         if not healed and world.chance(config.loss):
@@ -86,7 +91,8 @@ class Network:
             conn.scheduler.frame_arrived(conn, envelope)
 
     def block(self, worker: End, direction: int, seconds: float) -> None:
-        """Nothing passes in one direction for a while; what is sent then is gone."""
+        """Nothing passes in one direction for a while. What is sent then is gone; with TCP it passes afterwards, if the
+        connection is still there."""
         key = (worker, direction)
         self._blocked[key] = self._blocked.get(key, 0) + 1
         self.world.after(seconds, self._unblock, key)
@@ -94,6 +100,12 @@ class Network:
     def _unblock(self, key: tuple[End, int]) -> None:
         if key in self._blocked:  # healed meanwhile otherwise
             self._blocked[key] -= 1
+        if not self._blocked.get(key):
+            self._send_stuck(key)
+
+    def _send_stuck(self, key: tuple[End, int]) -> None:
+        for conn, envelope in self._stuck.pop(key, ()):
+            self.send(conn, bool(key[1]), envelope)
 
     def break_connection(self, conn: Connection, *, told: bool = True) -> None:
         """Break a socket; the ends learn of it soon, or only by silence."""
@@ -120,3 +132,5 @@ class Network:
     def heal(self) -> None:
         self.is_healed = True
         self._blocked.clear()
+        for key in list(self._stuck):
+            self._send_stuck(key)
