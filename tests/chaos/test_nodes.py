@@ -78,8 +78,9 @@ class Nodes:
 
     def start_worker(self, tenant: str, *numbers: int) -> None:
         urls = [f"ws://127.0.0.1:{port_of(self.nodes[one])}/ws/worker" for one in numbers]
-        environ = {"ASTRA_WORKER_AUTH_TOKEN": self.tokens[tenant], "ASTRA_WORKER_TENANT": tenant}
-        self.system.new_worker(f"worker-{tenant}", url=",".join(urls), **environ).start()
+        environ = {"ASTRA_WORKER_AUTH_TOKEN": self.tokens[tenant]}
+        name = f"worker-{tenant}"
+        self.system.new_worker(name, "--tenant", tenant, url=",".join(urls), **environ).start()
 
     def close(self) -> None:
         for client in self._clients:

@@ -137,6 +137,9 @@ def worker(
         str | None,
         typer.Option(help="better given as ASTRA_WORKER_AUTH_TOKEN: others can see flags"),
     ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="Tenant that the worker is for", show_default="default")
+    ] = None,
     data_dir: DataDir = None,
     name: Annotated[str | None, typer.Option(help="Display name", show_default="host name")] = None,
     max_parallel: Annotated[
@@ -165,6 +168,7 @@ def worker(
         flags={
             "scheduler_ws_url": scheduler_url,
             "auth_token": token,
+            "tenant": tenant,
             "data_dir": data_dir,
             "name": name,
             "concurrency_max_parallel": max_parallel,
