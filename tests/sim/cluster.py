@@ -28,6 +28,7 @@ from tests.sim.simulation import (
     LIVENESS_S,
     Outcome,
     Simulation,
+    run_until_rest,
     violation_of,
 )
 from tests.sim.store import Store
@@ -429,10 +430,7 @@ class ClusterSimulation:
         healed_at = world.now
         world.run_until(healed_at + OWNED_S, stop=self._check, every=CHECK_EVERY_STEPS)
         self._check_owners()
-        while not all(shard.is_at_rest() for shard in self.shards):
-            world.run_until(world.now + 2.0, stop=self._check, every=CHECK_EVERY_STEPS)
-            if world.now - healed_at > LIVENESS_S * 3:
-                break
+        run_until_rest(world, self.shards, healed_at + LIVENESS_S * 3, self._check)
         if self.is_watched:
             until = max(world.now, healed_at + WATCHED_S)
             world.run_until(until, stop=self._check, every=CHECK_EVERY_STEPS)

@@ -436,6 +436,10 @@ class LaneProcess(ShardProcess):
         self.learn_lanes()
         super()._serve()
 
+    def wake(self) -> None:
+        super().wake()
+        self.learn_lanes()
+
     def learn_lanes(self) -> None:
         """The node has looked at the store."""
         if self.engine is None:

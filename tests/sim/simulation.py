@@ -6,7 +6,7 @@ comes to rest); reopen (fold what is stored, and compare with what was told).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
@@ -30,7 +30,7 @@ from tests.sim.worker import WorkerProcess
 from tests.sim.workload import Client, Reader
 from tests.sim.world import Violation, World
 
-__all__ = ["Outcome", "Simulation", "outcome_of", "simulate", "violation_of"]
+__all__ = ["Outcome", "Simulation", "outcome_of", "run_until_rest", "simulate", "violation_of"]
 
 LIVENESS_S = 140.0
 PROGRESS_S = 45.0
@@ -56,6 +56,20 @@ class Outcome:
     steps: int
     timelines: list[str] = field(default_factory=list)
     transcript: list[str] = field(default_factory=list)
+
+
+def run_until_rest(
+    world: World, simulations: Sequence[Simulation], until: float, check: Callable[[], bool]
+) -> None:
+    """Let time pass until everything has ended, or, from a moment on, nothing moves any more. Raises: Violation."""
+    moved_at, commits = world.now, -1
+    while not all(one.is_at_rest() for one in simulations):
+        world.run_until(world.now + 2.0, stop=check, every=CHECK_EVERY_STEPS)
+        if (seen := sum(one.store.commits for one in simulations)) != commits:
+            moved_at, commits = world.now, seen
+        is_moving = world.now - moved_at < PROGRESS_S and world.now - until < LONGEST_S
+        if world.now > until and not is_moving:
+            break
 
 
 class Simulation:
@@ -157,14 +171,7 @@ class Simulation:
         self.begin()
         world.run_until(self.config.fault_phase_s, stop=self.check, every=CHECK_EVERY_STEPS)
         self.nemesis.heal()
-        healed_at, moved_at, commits = world.now, world.now, self.store.commits
-        while not self.is_at_rest():
-            world.run_until(world.now + 2.0, stop=self.check, every=CHECK_EVERY_STEPS)
-            if self.store.commits != commits:
-                moved_at, commits = world.now, self.store.commits
-            is_moving = world.now - moved_at < PROGRESS_S and world.now - healed_at < LONGEST_S
-            if world.now - healed_at > LIVENESS_S and not is_moving:
-                break
+        run_until_rest(world, [self], world.now + LIVENESS_S, self.check)
         self.finish()
 
     def finish(self) -> None:
