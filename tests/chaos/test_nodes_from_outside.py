@@ -18,7 +18,7 @@ import pytest
 from tests.chaos.test_nodes import TENANTS, Nodes
 from tests.definitions import node, workflow
 from tests.processes.command_line import astra
-from tests.processes.postgres import postgres_server
+from tests.processes.postgres import ask, postgres_server
 from tests.processes.process import Process
 from tests.processes.rest import TOKEN
 from tests.processes.system import System, port_of
@@ -96,13 +96,28 @@ def test_the_secret_is_changed_one_node_at_a_time(pair: Make) -> None:
 
 
 @pytest.mark.timeout(120)
+def test_a_node_does_not_start_with_the_address_of_another(pair: Make) -> None:
+    """It would be given tenants that nobody could reach."""
+    with pair({}) as nodes:
+        nodes.system.start()
+        node_ids = "SELECT string_agg(node_id, ' ') FROM astraflow.nodes"
+        node_id = ask(nodes.system.database_url or "", node_ids)
+        again = f"{nodes.url(0).replace('127.0.0.1', 'LOCALHOST')}/"
+        for url in (nodes.url(0), again):
+            set_environ(nodes.nodes[1], ASTRA_SCHEDULER_NODE_URL=url)
+            assert nodes.nodes[1].start().wait() == 2
+            assert f"must be an address of this scheduler alone; {node_id}" in nodes.nodes[1].said()
+        assert ask(nodes.system.database_url or "", node_ids) == node_id
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("is_other", [False, True], ids=["nobody", "the other node"])
 def test_a_node_that_gives_a_wrong_address_is_told_of(pair: Make, is_other: bool) -> None:
     with pair({}) as nodes:
         wrong = nodes.url(0) if is_other else "http://127.0.0.1:9"
         set_environ(nodes.nodes[1], ASTRA_SCHEDULER_NODE_URL=wrong)
-        for number, one in enumerate(nodes.nodes):
-            one.start()
+        for number in (1, 0):  # at first there is nobody who could answer in its place
+            nodes.nodes[number].start()
             until(lambda number=number: nodes.at(number).status("/readyz") == 200, "a node")  # type: ignore[misc]
         for tenant in TENANTS:
             nodes.at(1).post("tenants", {"tenant": tenant}, wanted=201)

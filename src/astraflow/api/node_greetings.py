@@ -1,7 +1,8 @@
 """Nodes ask one another who they are, so that a wrong setting is found before a request meets it.
 
 Rule 1: before a node serves, it asks the others that live. One that has another secret would sign what they refuse, and
-        refuse what they sign: it does not start.
+        refuse what they sign: it does not start. Nor does it start if another one answers at its own `node_url`, where
+        it does not listen yet: its tenants could not be reached.
 Rule 2: then it asks each node that appears, itself among them, until it was answered well once. What is wrong is in the
         log: it does not stop, since it may be the other one's fault, or the network's.
 """
@@ -40,7 +41,7 @@ class NodeGreetings:
         ] = {}  # what was wrong with each node, by its id; empty: nothing
 
     async def check(self) -> None:
-        """Ask the nodes that are there. Raises: Refused: they have another secret."""
+        """Ask the nodes that are there. Raises: Refused: they have another secret, or the address of this node."""
         cluster = self._node.cluster
         await cluster.open()
         try:
@@ -52,8 +53,15 @@ class NodeGreetings:
         try:
             async with asyncio.timeout(BEFORE_START_S):
                 answers = await asyncio.gather(*(self._ask(one) for one in others))
+                impostor = await self._other_at_own_url() if others else None
         except TimeoutError:
             return
+        if impostor is not None:
+            raise errors.Refused(
+                errors.CONFIG_INVALID,
+                f"node_url: must be an address of this scheduler alone; {impostor} answers at {self._node.url}",
+                pointer="/node_url",
+            )
         for other, answer in zip(others, answers, strict=True):
             if answer is not None and answer.is_stranger:
                 raise errors.Refused(
@@ -73,6 +81,14 @@ class NodeGreetings:
                 if one.up_s >= STEADY_S and self._greeted.get(one.node_id) != "":
                     self._note(one, await self._ask(one))
             await asyncio.sleep(AGAIN_S if self._greeted else STEADY_S)
+
+    async def _other_at_own_url(self) -> str | None:
+        """The id of another node that has the URL of this one."""
+        try:
+            answer = await self._calls.hello(self._node.url)
+        except NotGreeted:
+            return None
+        return None if answer is None or answer.node_id == self._node.node_id else answer.node_id
 
     async def _ask(self, other: NodeSeen) -> NotGreeted | None:
         """What is wrong, if anything is."""
