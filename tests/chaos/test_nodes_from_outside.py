@@ -78,6 +78,20 @@ def test_a_node_with_another_secret_does_not_start_beside_others(pair: Make) -> 
         until(lambda: nodes.at(1).status("/readyz") == 200, "the node that is alone")
 
 
+@pytest.mark.timeout(120)
+def test_a_silent_address_does_not_hide_another_secret(pair: Make) -> None:
+    """Its own address is a listener that never answers, as of a network that drops what it is sent."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        second = {
+            "ASTRA_SCHEDULER_SECRET": NEW,
+            "ASTRA_SCHEDULER_NODE_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
+        }
+        with pair(second, ASTRA_SCHEDULER_SECRET=OLD) as nodes:
+            nodes.system.start()
+            assert nodes.nodes[1].start().wait() == 1
+            assert f"the one at {nodes.url(0)} has another one" in nodes.nodes[1].said()
+
+
 @pytest.mark.timeout(180)
 def test_the_secret_is_changed_one_node_at_a_time(pair: Make) -> None:
     """As the guide says: the new one below the old one everywhere, then above it, then alone."""

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from astraflow.api.node_calls import NotGreeted
 from astraflow.core import errors
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from astraflow.api.node_calls import NodeCalls
     from astraflow.core.cluster.shards import NodeSeen
     from astraflow.scheduler.cluster_node import ClusterNode
 
+Answer = TypeVar("Answer")
 _log: Final = logging.getLogger(__name__)
 
 BEFORE_START_S: Final = 1.0
@@ -50,12 +53,12 @@ class NodeGreetings:
             return  # the node says why as it begins to look
         finally:
             await cluster.close()
-        try:
-            async with asyncio.timeout(BEFORE_START_S):
-                answers = await asyncio.gather(*(self._ask(one) for one in others))
-                impostor = await self._other_at_own_url() if others else None
-        except TimeoutError:
+        if not others:
             return
+        impostor, answers = await asyncio.gather(
+            _in_time(self._other_at_own_url()),
+            asyncio.gather(*(_in_time(self._ask(one)) for one in others)),
+        )
         if impostor is not None:
             raise errors.Refused(
                 errors.CONFIG_INVALID,
@@ -112,3 +115,12 @@ class NodeGreetings:
                 said,
             )
         self._greeted[other.node_id] = said
+
+
+async def _in_time(question: Awaitable[Answer]) -> Answer | None:
+    """None: there was no answer. One that is silent does not hide what others say."""
+    try:
+        async with asyncio.timeout(BEFORE_START_S):
+            return await question
+    except TimeoutError:
+        return None
