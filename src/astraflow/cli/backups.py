@@ -17,8 +17,8 @@ from astraflow.cli.store_info import DatabaseUrl, refuse_if_held, settings_of, s
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings
 from astraflow.core.timestamps import iso
-from astraflow.scheduler.blob_backup import check_place, restore_blobs, write_blobs
-from astraflow.scheduler.blobs import Blobs, open_blobs
+from astraflow.scheduler.blob_backup import check_place, check_source, restore_blobs, write_blobs
+from astraflow.scheduler.blobs import Blobs, blobs_name, open_blobs
 from astraflow.store.backup import (
     RestoreNote,
     check_schema,
@@ -76,13 +76,16 @@ async def _backup(
 ) -> BackupManifest:
     with writing(file) as writer:
         async with open_source(settings.store_url) as source:
+            if blobs is not None:
+                name = blobs_name(settings.blobs_url, settings.data_dir)
+                await check_source(source, blobs, name)
             taken_at = SystemClock().wall_ms()
             await write_tables(source, writer, progress)
         if blobs is not None:
             # Behind the snapshot: every blob that it refers to is there by now.
             await write_blobs(blobs, writer, progress)
         manifest = manifest_of(source.snapshot, writer, taken_at, has_blobs=blobs is not None)
-        writer.close(manifest)
+        writer.finish(manifest)
     return manifest
 
 

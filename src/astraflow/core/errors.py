@@ -61,6 +61,7 @@ from astraflow.core.error_kinds import Unavailable as Unavailable
 from astraflow.core.error_kinds import again as _again
 from astraflow.core.error_kinds import final as _final
 from astraflow.core.store_errors import BACKUP_INVALID as BACKUP_INVALID
+from astraflow.core.store_errors import BACKUP_LANES as BACKUP_LANES
 from astraflow.core.store_errors import BACKUP_NEWER as BACKUP_NEWER
 from astraflow.core.store_errors import BACKUP_UNWRITABLE as BACKUP_UNWRITABLE
 from astraflow.core.store_errors import BLOBS_FOREIGN as BLOBS_FOREIGN

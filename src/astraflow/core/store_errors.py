@@ -48,6 +48,9 @@ BACKUP_INVALID = final("E.BACKUP.INVALID", 422,
 BACKUP_NEWER = final("E.BACKUP.NEWER", 422,
     "a newer version of AstraFlow wrote the backup",
     "use that version or a newer one; nothing was changed")
+BACKUP_LANES = final("E.BACKUP.LANES", 409,
+    "a tenant of the backup has several lanes, and SQLite has room for one",
+    "restore it into a PostgreSQL database, with --database-url; nothing was changed")
 BACKUP_UNWRITABLE = final("E.BACKUP.UNWRITABLE", 500,
     "the backup cannot be written",
     "check that the folder exists, belongs to this user and has room; no file was left")

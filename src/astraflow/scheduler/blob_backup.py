@@ -6,13 +6,27 @@ import hashlib
 from collections.abc import AsyncIterator, Iterator
 
 from astraflow.core import errors
-from astraflow.scheduler.blob_location import MARKER
+from astraflow.scheduler.blob_location import MARKER, STORED, read_marker, refuse_other
 from astraflow.scheduler.blobs import Blobs
-from astraflow.store.backup import Progress
+from astraflow.store.backup import Progress, Source
 from astraflow.store.backup_file import BackupReader, BackupWriter, BlobPart
 
 STEP = "blobs"
 """What progress calls them."""
+
+
+async def check_source(source: Source, blobs: Blobs, name: str) -> None:
+    """
+    Raises:
+        Refused: the blobs of the store are not at this location: the backup would not be whole.
+        Unavailable: the location does not answer.
+    """
+    if "site" not in source.tables:  # an old schema
+        return
+    columns = ["name", "value"]
+    values = {key: value async for rows in source.rows("site", columns) for key, value in rows}
+    if STORED in values:
+        refuse_other(values[STORED], await read_marker(blobs), name)
 
 
 async def write_blobs(blobs: Blobs, writer: BackupWriter, progress: Progress) -> None:

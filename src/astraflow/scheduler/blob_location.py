@@ -41,19 +41,12 @@ class BlobLocation:
         if stored is None:
             return  # the first scheduler that serves writes the marker
         try:
-            found = await self._read()
+            found = await read_marker(self._blobs)
         except errors.Unavailable as error:
             # A bucket that does not answer now is no reason to leave all work undone.
             _log.warning("the location of blobs could not be checked: %s", error.message)
             return
-        if found != stored:
-            raise errors.Refused(
-                errors.BLOBS_FOREIGN,
-                f"blobs_url must name the folder or bucket that the other schedulers of this database use; here is "
-                f"{'another one' if found else 'an empty one'} (to use it all the same, write {stored} into "
-                f"{MARKER} in it): {self._name}",
-                pointer="/blobs_url",
-            )
+        refuse_other(stored, found, self._name)
 
     async def take(self, claim: Claim) -> None:
         """As `check`; then write the marker if the store is shared and has none."""
@@ -61,7 +54,7 @@ class BlobLocation:
         if claim.ttl_s is None or await self._store.find_site(STORED) is not None:
             return
         try:
-            found = await self._read()
+            found = await read_marker(self._blobs)
             if found is None:
                 found = secrets.token_hex(16)
                 await self._blobs.put_stream(MARKER, _once(found.encode()))
@@ -74,15 +67,27 @@ class BlobLocation:
         # that no location fits.
         await self._store.put_site(claim, STORED, found)
 
-    async def _read(self) -> str | None:
-        try:
-            size = await self._blobs.size(MARKER)
-            read = [
-                piece async for piece in self._blobs.read_range(MARKER, 0, min(size, MAX_BYTES))
-            ]
-        except errors.NotFound:
-            return None
-        return b"".join(read).decode(errors="replace").strip()
+
+async def read_marker(blobs: Blobs) -> str | None:
+    """The id that a location holds. Raises: Unavailable."""
+    try:
+        size = await blobs.size(MARKER)
+        read = [piece async for piece in blobs.read_range(MARKER, 0, min(size, MAX_BYTES))]
+    except errors.NotFound:
+        return None
+    return b"".join(read).decode(errors="replace").strip()
+
+
+def refuse_other(stored: str, found: str | None, name: str) -> None:
+    """Raises: Refused: the location belongs to another store than the one that has stored an id, or is empty."""
+    if found != stored:
+        raise errors.Refused(
+            errors.BLOBS_FOREIGN,
+            f"blobs_url must name the folder or bucket that the other schedulers of this database use; here is "
+            f"{'another one' if found else 'an empty one'} (to use it all the same, write {stored} into "
+            f"{MARKER} in it): {name}",
+            pointer="/blobs_url",
+        )
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

@@ -12,7 +12,7 @@ from astraflow.config import SchedulerSettings
 from astraflow.core import errors
 from astraflow.packages import TrustedKeys
 from astraflow.scheduler.blob_location import BlobLocation
-from astraflow.scheduler.blobs import open_blobs
+from astraflow.scheduler.blobs import blobs_name, open_blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.copies import Copies
@@ -121,7 +121,7 @@ def open_blob_services(
     copies = Copies(
         store, blobs, signer, clock, current.note_copy, max_bytes=settings.max_artifact_bytes
     )
-    location = BlobLocation(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
+    location = BlobLocation(store, blobs, blobs_name(settings.blobs_url, settings.data_dir))
     return BlobServices(
         repository, copies, clock, location=location, ships=settings.shipped_packages
     )

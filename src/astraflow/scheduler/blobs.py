@@ -150,6 +150,11 @@ class Blobs:
             return await asyncio.to_thread(_sweep, self._folder, before_ms)
 
 
+def blobs_name(url: str | None, data_dir: Path) -> str:
+    """What messages call the location that a setting names."""
+    return url or str(data_dir / "blobs")
+
+
 def open_blobs(url: str | None, data_dir: Path) -> Blobs:
     """The blobs that a setting names: a folder, or `s3://bucket/prefix`; `<data>/blobs` if it names nothing.
 

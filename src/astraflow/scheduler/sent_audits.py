@@ -50,19 +50,31 @@ class SentAudits:
 async def keep_sent_audits(store: Store, writer: Writer) -> None:
     """Continue the chains of this shard with what others have sent, for ever. Raises: StoreError, Unavailable."""
     while True:
-        try:
-            rows = await store.sent_audits(PIECE)
-        except StoreError as error:
-            if error.code is not STORE_UNAVAILABLE:
-                raise
-            rows = []  # no reason to stop serving: it is read again later
-        for row in rows:
-            command = KeepAudit(
-                tenant=row.tenant, by=row.who, what=row.action, code=row.code, corr=row.corr,
-                subject=row.subject, happened_at=row.at, sent_id=row.sent_id,
-            )  # fmt: skip
-            writer.execute(command)
-        if rows:
-            await writer.barrier()
-        else:
+        if not await _keep_some(store, writer):
             await asyncio.sleep(LOOK_EVERY_S)
+
+
+async def keep_restored_audits(store: Store, writer: Writer) -> None:
+    """The same where nobody sends any: there are those of a site that was restored here. Never ends."""
+    while await _keep_some(store, writer):
+        pass
+    await asyncio.Event().wait()
+
+
+async def _keep_some(store: Store, writer: Writer) -> bool:
+    """Whether there were any."""
+    try:
+        rows = await store.sent_audits(PIECE)
+    except StoreError as error:
+        if error.code is not STORE_UNAVAILABLE:
+            raise
+        rows = []  # no reason to stop serving: it is read again later
+    for row in rows:
+        command = KeepAudit(
+            tenant=row.tenant, by=row.who, what=row.action, code=row.code, corr=row.corr,
+            subject=row.subject, happened_at=row.at, sent_id=row.sent_id,
+        )  # fmt: skip
+        writer.execute(command)
+    if rows:
+        await writer.barrier()
+    return bool(rows)

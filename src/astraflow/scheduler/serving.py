@@ -43,7 +43,7 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.run_traces import RunTraces
-from astraflow.scheduler.sent_audits import keep_sent_audits
+from astraflow.scheduler.sent_audits import keep_restored_audits, keep_sent_audits
 from astraflow.scheduler.shard_lanes import ONLY_LANES, ShardLanes
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_values import close_stale_values
@@ -142,6 +142,8 @@ class Serving:
         if self.claim.ttl_s is not None:
             tasks.append(self._renew(self.claim.ttl_s))
             tasks.append(keep_sent_audits(self._parts.store, self.writer))
+        else:
+            tasks.append(keep_restored_audits(self._parts.store, self.writer))
         await _first_to_fail(tasks)
 
     async def _renew(self, ttl_s: float) -> None:

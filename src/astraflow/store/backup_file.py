@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 import msgspec
 
@@ -107,6 +107,12 @@ class BackupWriter:
         self.tables: list[TablePart] = []
         self.blobs: list[BlobPart] = []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()  # one that is thrown away, too: later its file is closed
+
     @contextmanager
     def table(self, name: str, columns: Sequence[str]) -> Iterator[TableWriter]:
         with self._zip.open(f"tables/{name}.rows", "w", force_zip64=True) as out:
@@ -126,9 +132,8 @@ class BackupWriter:
             yield content
         self.blobs.append(BlobPart(key, content.size, content.digest()))
 
-    def close(self, manifest: BackupManifest) -> None:
+    def finish(self, manifest: BackupManifest) -> None:
         self._zip.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-        self._zip.close()
 
 
 class HashedOut:
@@ -184,7 +189,7 @@ class TableWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BackupWriter]:
-    """A backup that is at `path` when the block has ended well; the block closes the writer with its manifest.
+    """A backup that is at `path` when the block has ended well; the block ends with its manifest.
 
     Raises:
         Refused: it cannot be written there.
@@ -195,7 +200,8 @@ def writing(path: Path) -> Iterator[BackupWriter]:
         raise _unwritable(path, error) from error
     try:
         with os.fdopen(handle, "wb") as file:  # its mode is 0600
-            yield BackupWriter(file)
+            with BackupWriter(file) as writer:
+                yield writer
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)

@@ -59,6 +59,7 @@ class SqliteTarget:
 
     async def finish(self, sequences: dict[str, int], epoch: int, note: str) -> None:
         self._step(len(load_migrations("sqlite")))
+        self._gather_lanes()
         self._ask("restart_shards", epoch=epoch)
         self._ask("raise_attempt_floors", floor=epoch)
         for shard, _ in self._ask("all_epochs"):
@@ -75,6 +76,12 @@ class SqliteTarget:
                 f"a row of {broken[0][0]} refers to a row of {broken[0][2]} that is not there",
             )
         self._ask("commit")
+
+    def _gather_lanes(self) -> None:
+        """One scheduler writes the store, and serves one shard."""
+        for tenant, count in self._ask("divided_tenant"):
+            raise errors.Refused(errors.BACKUP_LANES, f"Tenant {tenant} has {count} lanes")
+        self._ask("gather_lanes")
 
     def _step(self, version: int) -> None:
         for migration in load_migrations("sqlite")[self._version : version]:

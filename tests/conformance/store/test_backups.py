@@ -109,7 +109,7 @@ async def back_up(place: Backend, file: Path) -> BackupManifest:
         with writer.blob("packages/a") as out:
             out.write(b"an archive")
         manifest = manifest_of(opened.snapshot, writer, NOW_MS, has_blobs=True)
-        writer.close(manifest)
+        writer.finish(manifest)
     return manifest
 
 

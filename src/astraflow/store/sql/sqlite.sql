@@ -74,6 +74,12 @@ INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :number)
 -- name: add_shard
 INSERT INTO shards (shard, owner, epoch, commit_number) VALUES (:shard, '', 0, 0) ON CONFLICT DO NOTHING
 
+-- name: divided_tenant
+SELECT tenant, count(*) FROM lanes GROUP BY tenant HAVING count(*) > 1 ORDER BY tenant LIMIT 1
+
+-- name: gather_lanes
+UPDATE lanes SET shard = 0
+
 -- name: restart_shards
 UPDATE shards SET owner = '', epoch = :epoch, commit_number = 0
 
