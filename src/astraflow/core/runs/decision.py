@@ -125,6 +125,8 @@ def _advance_tasks(decision: Decision) -> None:
         ready, run.ready = run.ready, []
         for task in ready:
             state = run.tasks[task]
+            if state.is_terminal:
+                continue  # its last edge was live, and an earlier one was not: it was skipped above
             is_own = state.call is None and state.node.host is None
             step = state.node.control if is_own else None
             if not begins(decision, task):

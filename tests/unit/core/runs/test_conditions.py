@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from astraflow.core.runs.facts import EdgesDecided, TaskFailure
 from tests.tables import each_row
 from tests.unit.core.runs.played import Played
@@ -81,6 +83,30 @@ class TestEdges:
         played = Played(plan(nodes, edges), {"b": {"value": 1}})
         assert played.states["c"] == "succeeded"
         assert played.run.status == "succeeded"
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            {},
+            {"disabled": True},
+            {"when": "nodes.a.state == 'succeeded'"},
+            {"type": "core.wait", "wait": {"seconds": 60}},
+        ],
+    )
+    def test_a_node_with_a_dead_edge_does_not_begin_when_its_last_edge_turns_out_live(
+        self, last: dict[str, Any]
+    ) -> None:
+        """Both within one decision: the end of "a" kills one edge of "c", and fails "b", whose other edge is live."""
+        nodes = [echo(1, "a"), echo(2, "b"), {**echo(3, "c"), **last}]
+        edges = [
+            edge(1, 2, when="results.nope > 1"),
+            edge("1.error", 3),
+            edge("2.error", 3, when="true"),
+        ]
+        played = Played(plan(nodes, edges), {"a": {"n": 1}})
+        assert played.states["b"] == "failed E.TASK.EXPRESSION"
+        assert played.states["c"] == NOT_TAKEN
+        assert played.run.status == "failed"
 
     def test_the_edge_of_a_failed_node_is_dead_whatever_it_says(self) -> None:
         nodes = [echo(1, "a"), echo(2, "b")]
