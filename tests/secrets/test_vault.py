@@ -95,9 +95,10 @@ async def test_all_values_outlive_a_rotation_and_a_restart() -> None:
     async with vaults() as (rig, vault):
         for tenant in ("default", "other"):
             await vault.put(tenant, NAME, f"of {tenant}", [], "ann")
-        before = {row.key_id: row.master_id for row in vault._key_rows.values()}
+        stored = vault._store.data_keys_of_site
+        before = {row.key_id: row.master_id for row in await stored()}
         assert await vault.rotate("default", "ann") == 2
-        after = {row.key_id: row.master_id for row in vault._key_rows.values()}
+        after = {row.key_id: row.master_id for row in await stored()}
         assert before.keys() == after.keys()
         assert not set(before.values()) & set(after.values())
         await vault.load(rig.scheduler._current.claim)
@@ -107,7 +108,7 @@ async def test_all_values_outlive_a_rotation_and_a_restart() -> None:
 async def test_a_data_key_that_was_changed_stops_the_start() -> None:
     async with vaults() as (rig, vault):
         await vault.put("default", NAME, "one", [], "ann")
-        (row,) = vault._key_rows.values()
+        (row,) = await vault._store.data_keys()
         claim = rig.scheduler._current.claim
         await vault._store.put_data_key(claim, msgspec.structs.replace(row, wrapped=bytes(60)))
         with pytest.raises(ConfigError, match="it was changed"):

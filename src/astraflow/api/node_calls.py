@@ -55,6 +55,8 @@ class Hello(msgspec.Struct, rename="camel"):
     """Who answers."""
 
     node_id: str
+    master_keys: list[str] | None = None
+    """The ids of the master keys for secrets that it knows, the one that encrypts first; none: it does not say."""
 
 
 _hello: Final = msgspec.json.Decoder(Hello)

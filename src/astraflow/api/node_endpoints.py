@@ -55,9 +55,14 @@ class NodeEndpoints:
     """Use from one loop."""
 
     def __init__(
-        self, node: ClusterNode, signatures: NodeSignatures, followers: NodeFollowers
+        self,
+        node: ClusterNode,
+        signatures: NodeSignatures,
+        followers: NodeFollowers,
+        master_keys: list[str],
     ) -> None:
         self._node = node
+        self._hello = Hello(node.node_id, master_keys)
         self._signatures = signatures
         self._followers = followers
 
@@ -89,7 +94,7 @@ class NodeEndpoints:
         ):
             raise errors.Refused(errors.AUTH_FORBIDDEN, "only a node of the site may ask this")
         if (method, scope["path"]) == ("GET", HELLO):
-            return json_response(Hello(self._node.node_id))
+            return json_response(self._hello)
         given = {name: values[0] for name, values in parse_qs(query.decode("latin-1")).items()}
         shard = int(given["shard"]) if given.get("shard", "").isdigit() else -1
         scheduler = self._node.scheduler_of(shard)

@@ -24,6 +24,7 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.assembly import new_scheduler_id
 from astraflow.scheduler.cluster_node import ClusterNode
 from astraflow.scheduler.followed_credentials import FollowedCredentials
+from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.node_followers import NodeFollowers
 from astraflow.scheduler.remote_feed import RemoteFeed
 from astraflow.scheduler.shard_blame import blame_shard
@@ -74,10 +75,12 @@ class ServedNode:
         signatures = NodeSignatures(secrets, deployment.clock)
         self._calls = NodeCalls(self._node, signatures, trust)
         self.relays = WorkerRelays(signatures, trust, self._is_owner, deployment.metrics)
-        self._greetings = NodeGreetings(self._node, self._calls)
+        masters = open_master_keys(settings)
+        keys = [] if masters is None else masters.ids()
+        self._greetings = NodeGreetings(self._node, self._calls, keys)
         self._followed = FollowedCredentials(self._node, deployment.clock)
         followers = NodeFollowers(deployment.metrics)
-        endpoints = NodeEndpoints(self._node, signatures, followers)
+        endpoints = NodeEndpoints(self._node, signatures, followers, keys)
         finder = TenantFinder(cluster, KeyRing.of_secrets(secrets), deployment.clock)
         lanes = LaneFinder(self._node, cluster)
         self.app = Front(self._node, self._apps.get, finder, lanes, self._hops, endpoints)

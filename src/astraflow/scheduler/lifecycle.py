@@ -133,6 +133,10 @@ class Lifecycle:
                 "restarting from the store: %s", error.message, extra={"code": error.code.code}
             )
             await asyncio.sleep(START_OVER_S)
+        except errors.Unavailable as error:  # what is needed before it serves: the master key
+            self._current.explain(error.message)
+            _log.warning("cannot serve yet: %s", error.message, extra={"code": error.code.code})
+            await asyncio.sleep(START_OVER_S)
 
     async def _serve_under(self, claim: Claim, began: float) -> None:
         """Serve until the store fails, or the shard is given back. Raises: StoreError, EngineFailed, GivenBack."""

@@ -2,7 +2,8 @@
 
 1. One comes from a file or a setting: base64 of 32 bytes. There may be several, separated by white space or commas: the
    first encrypts, the others only decrypt. A rotation of a file puts a new one in front, and takes the old ones away
-   when nothing is encrypted with them any more.
+   when nothing is encrypted with them any more. The file of schedulers that share a database is changed by an
+   operator, as a setting is: no scheduler can say what the others have read.
 2. Or a key service keeps it: `POST {url}/wrap {plaintext, context}` answers `{keyId, wrapped}`, `POST {url}/unwrap
    {keyId, wrapped, context}` answers `{plaintext}`, all in base64, with `Authorization: Bearer`. `context` is bound to
    what is wrapped: unwrapping it with another fails.
@@ -26,9 +27,12 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.config.problems import ConfigError
 from astraflow.config.secret import keep, read_secret
 from astraflow.core import errors
+from astraflow.store import is_shared
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
+_NEVER: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+"""How a key service refuses what it can never unwrap. Another status may be of a wrong address or token."""
 _SEPARATORS: Final = re.compile(r"[\s,]+")
 
 
@@ -43,6 +47,9 @@ class MasterKeys(Protocol):
 
     def is_stale(self, master_id: str) -> bool:
         """Whether something that was wrapped with this key is to be wrapped again."""
+
+    def ids(self) -> list[str]:
+        """The keys that are known, the one that encrypts first; none if somebody else keeps them."""
 
     def reload(self) -> None:
         """Another process may have rotated the key. Raises: ConfigError."""
@@ -71,8 +78,9 @@ def open_master_keys(settings: SchedulerSettings) -> MasterKeys | None:
             raise ConfigError(["secrets_key and secrets_key_url are both set; keep one of them"])
         return KeyService(settings.secrets_key_url, settings.secrets_key_token)
     if settings.secrets_key is not None:
-        return LocalMasterKeys(settings.secrets_key, settings.secrets_key_file)
-    if settings.store_url.startswith("postgresql"):
+        may_write = not is_shared(settings.store_url)
+        return LocalMasterKeys(settings.secrets_key, settings.secrets_key_file, may_write=may_write)
+    if is_shared(settings.store_url):
         return None
     path = settings.data_dir / "secrets.key"
     return LocalMasterKeys(keep(path, new_key_text), path)
@@ -81,8 +89,9 @@ def open_master_keys(settings: SchedulerSettings) -> MasterKeys | None:
 class LocalMasterKeys:
     """Keys from a setting, or from a file that only its owner can read."""
 
-    def __init__(self, text: Secret, path: Path | None) -> None:
+    def __init__(self, text: Secret, path: Path | None, *, may_write: bool = True) -> None:
         self._path = path
+        self._may_write = may_write
         self._read(text)
 
     def _read(self, text: Secret) -> None:
@@ -101,12 +110,7 @@ class LocalMasterKeys:
     async def unwrap(self, master_id: str, wrapped: bytes, bound: bytes) -> bytes:
         key = self._keys.get(master_id)
         if key is None:
-            known = ", ".join(self._keys)
-            message = (
-                f"secrets_key: the stored secrets are encrypted with the master key {master_id}, "
-                f"and the keys given are: {known}"
-            )
-            raise ConfigError([message])
+            raise ConfigError([other_master_key(master_id, self.ids())])
         try:
             return unseal(key, wrapped, bound)
         except InvalidTag as error:
@@ -118,12 +122,15 @@ class LocalMasterKeys:
     def is_stale(self, master_id: str) -> bool:
         return master_id != self._active
 
+    def ids(self) -> list[str]:
+        return list(self._keys)
+
     def begin_rotation(self) -> None:
-        if self._path is not None:
+        if self._path is not None and self._may_write:
             self._write([new_key_text(), *self._texts])
 
     def end_rotation(self) -> None:
-        if self._path is not None and len(self._texts) > 1:
+        if self._path is not None and self._may_write and len(self._texts) > 1:
             self._write(self._texts[:1])
 
     def _write(self, texts: list[str]) -> None:
@@ -185,7 +192,9 @@ class KeyService:
         except NoAnswer as error:
             raise self._failed(what, f"it {error}") from error
         if status != HTTPStatus.OK:
-            raise self._failed(what, f"it answered {status}")
+            failed = self._failed(what, f"it answered {status}")
+            is_final = what == "unwrap" and status in _NEVER
+            raise ConfigError([failed.message]) if is_final else failed
         try:
             answer = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -199,6 +208,9 @@ class KeyService:
     def is_stale(self, master_id: str) -> bool:
         return False
 
+    def ids(self) -> list[str]:
+        return []
+
     def reload(self) -> None:
         pass
 
@@ -210,6 +222,13 @@ class KeyService:
 
     async def close(self) -> None:
         """Nothing is open between two requests."""
+
+
+def other_master_key(master_id: str, known: list[str]) -> str:
+    return (
+        f"secrets_key: the stored secrets are encrypted with the master key {master_id}, "
+        f"and the keys given are: {', '.join(known)}"
+    )
 
 
 def seal(key: AESGCM, clear: bytes, bound: bytes) -> bytes:

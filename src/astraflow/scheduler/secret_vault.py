@@ -4,12 +4,17 @@
    row that was swapped or changed cannot be read. Data keys are encrypted with the master key (`master_keys.py`).
 2. Rows are read when a claim begins, and each change is stored before it counts. Values are decrypted when they are
    sent, after the commit of the lease.
-3. A rotation of the master key wraps each data key again. One that was interrupted is finished at the next start.
+3. A rotation of the master key wraps each data key of the site again, whichever shard its tenant lives in. One that was
+   interrupted is finished at the next start.
+4. A scheduler alone does not start if it cannot read its data keys. Of several, each compares its keys with those of
+   the others before it starts (`api/node_greetings.py`). A data key that cannot be read all the same ends none of them:
+   the secrets of its tenant are refused, and everything else is served.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -39,13 +44,15 @@ if TYPE_CHECKING:
     from astraflow.scheduler.master_keys import MasterKeys
     from astraflow.store.store import Claim, Store
 
+_log: Final = logging.getLogger(__name__)
+
 USES_KEPT: Final = 4096
 """Uses by runs that are audited once each."""
 _packages: Final = msgspec.json.Decoder(list[str])
 
 
 class SecretVault:
-    """The secrets of all tenants. Use from the scheduler's loop."""
+    """The secrets of the tenants of one shard. Use from the scheduler's loop."""
 
     def __init__(
         self,
@@ -61,7 +68,7 @@ class SecretVault:
         self._ids = ids
         self._masters = masters
         self._keys: dict[str, AESGCM] = {}
-        self._key_rows: dict[str, DataKeyRow] = {}
+        self._key_ids: dict[str, str] = {}  # of the data key of each tenant
         self._rows: dict[tuple[str, str], SecretRow] = {}
         self._uses: dict[tuple[str, str], None] = {}
         self._turn = asyncio.Lock()
@@ -71,11 +78,12 @@ class SecretVault:
 
         Raises:
             ConfigError: the master key is not the one that the secrets are encrypted with, or cannot be had.
+            Unavailable: it cannot be had now, and others share the store.
         """
         key_rows = await self._store.data_keys()
         rows = await self._store.secrets()
         self._rows = {(row.tenant, row.name): row for row in rows}
-        self._key_rows = {row.key_id: row for row in key_rows}
+        self._key_ids = {row.tenant: row.key_id for row in reversed(key_rows)}
         self._keys = {}
         if self._masters is None:
             return
@@ -85,10 +93,18 @@ class SecretVault:
         self._masters.end_rotation()
 
     async def _load_key(self, masters: MasterKeys, claim: Claim, row: DataKeyRow) -> None:
+        is_alone = claim.ttl_s is None
         try:
             clear = await masters.unwrap(row.master_id, row.wrapped, _bound_key(row))
         except errors.Unavailable as error:
-            raise ConfigError([error.message]) from error
+            if is_alone:
+                raise ConfigError([error.message]) from error
+            raise
+        except ConfigError as error:
+            if is_alone:
+                raise
+            _log.error("the secrets of %s cannot be read: %s", row.tenant, error)
+            return
         self._keys[row.key_id] = AESGCM(clear)
         if masters.is_stale(row.master_id):
             await self._wrap_again(claim, row, clear)
@@ -105,23 +121,29 @@ class SecretVault:
 
         Raises:
             Conflict: there is no master key.
+            Refused: the data key of the tenant cannot be decrypted.
         """
         async with self._turn:
-            key_row = await self._key_of(tenant)
+            key_id = await self._key_of(tenant)
             now = self._clock.wall_ms()
             before = self._rows.get((tenant, name))
             row = SecretRow(
                 tenant=tenant,
                 name=name,
                 version=1 if before is None else before.version + 1,
-                key_id=key_row.key_id,
+                key_id=key_id,
                 sealed=b"",
                 packages=msgspec.json.encode(sorted(set(packages))),
                 created_at=now if before is None else before.created_at,
                 updated_at=now,
                 updated_by=by,
             )
-            sealed = seal(self._keys[row.key_id], value.encode(), _bound(row))
+            key = self._keys.get(key_id)
+            if key is None:
+                raise errors.Refused(
+                    errors.SECRET_UNREADABLE, "the data key of the tenant cannot be decrypted"
+                )
+            sealed = seal(key, value.encode(), _bound(row))
             row = msgspec.structs.replace(row, sealed=sealed)
             await self._store.put_secret(self._current.claim, row)
             self._rows[tenant, name] = row
@@ -137,17 +159,25 @@ class SecretVault:
         await self._audited(tenant, by, "secret.delete", name)
 
     async def rotate(self, tenant: str, by: str) -> int:
-        """Encrypt all data keys with another master key; how many there were."""
+        """Encrypt all data keys with another master key; how many there were.
+
+        Raises:
+            Conflict: there is no master key.
+            ConfigError: a data key cannot be decrypted; the old master keys are kept.
+            Unavailable: the key service does not answer.
+        """
         if self._masters is None:
             raise errors.Conflict(errors.SECRET_NO_KEY, errors.SECRET_NO_KEY.says)
         async with self._turn:
             self._masters.begin_rotation()
-            for row in list(self._key_rows.values()):
+            # As stored: other schedulers, and other engines of this one, have made some.
+            rows = await self._store.data_keys_of_site()
+            for row in rows:
                 clear = await self._masters.unwrap(row.master_id, row.wrapped, _bound_key(row))
                 await self._wrap_again(self._current.claim, row, clear)
             self._masters.end_rotation()
         await self._audited(tenant, by, "secret.rotate-key")
-        return len(self._key_rows)
+        return len(rows)
 
     # -- what runs need -----------------------------------------------------------------------
 
@@ -241,13 +271,13 @@ class SecretVault:
 
     # -- keys ---------------------------------------------------------------------------------
 
-    async def _key_of(self, tenant: str) -> DataKeyRow:
-        """The data key of a tenant, made if it has none."""
+    async def _key_of(self, tenant: str) -> str:
+        """The id of the data key of a tenant, made if it has none."""
         if self._masters is None:
             raise errors.Conflict(errors.SECRET_NO_KEY, errors.SECRET_NO_KEY.says)
-        for row in self._key_rows.values():
-            if row.tenant == tenant:
-                return row
+        known = self._key_ids.get(tenant)
+        if known is not None:
+            return known
         clear = os.urandom(KEY_BYTES)
         row = DataKeyRow(
             key_id=self._ids.new(),
@@ -256,17 +286,16 @@ class SecretVault:
             wrapped=b"",
             created_at=self._clock.wall_ms(),
         )
-        row = await self._wrap_again(self._current.claim, row, clear)
+        await self._wrap_again(self._current.claim, row, clear)
+        self._key_ids[tenant] = row.key_id
         self._keys[row.key_id] = AESGCM(clear)
-        return row
+        return row.key_id
 
-    async def _wrap_again(self, claim: Claim, row: DataKeyRow, clear: bytes) -> DataKeyRow:
+    async def _wrap_again(self, claim: Claim, row: DataKeyRow, clear: bytes) -> None:
         assert self._masters is not None
         master_id, wrapped = await self._masters.wrap(clear, _bound_key(row))
         row = msgspec.structs.replace(row, master_id=master_id, wrapped=wrapped)
         await self._store.put_data_key(claim, row)
-        self._key_rows[row.key_id] = row
-        return row
 
     async def _audited(self, tenant: str, by: str, what: str, name: str = "") -> None:
         """Audit it, durably, before it is answered."""

@@ -128,6 +128,10 @@ class StoredCluster:
         """The names of those that somebody has made."""
         return [row.tenant for row in await all_rows(self._site, TenantRow, "all_tenants")]
 
+    async def master_ids(self) -> list[str]:
+        """The master keys that data keys are encrypted with."""
+        return [master_id for (master_id,) in await self._site.rows("master_ids")]
+
     async def add_shards(self, count: int) -> None:
         """Let there be at least so many. Raises: StoreError."""
         await self._site.change("add_shards", count=count)

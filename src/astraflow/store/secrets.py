@@ -29,7 +29,12 @@ class StoredSecrets:
         await self._database.write(claim, put)
 
     async def data_keys(self) -> list[DataKeyRow]:
-        return await all_rows(self._database, DataKeyRow, "data_keys")
+        """Those of the tenants of this shard."""
+        return await all_rows(self._database, DataKeyRow, "data_keys", shard=self._database.shard)
+
+    async def data_keys_of_site(self) -> list[DataKeyRow]:
+        """Those of all tenants."""
+        return await all_rows(self._database, DataKeyRow, "data_keys_of_site")
 
     async def put_secret(self, claim: Claim, row: SecretRow) -> None:
         """Keep a secret; one of the same name is replaced."""
@@ -49,5 +54,5 @@ class StoredSecrets:
         return await self._database.write(claim, delete) > 0
 
     async def secrets(self) -> list[SecretRow]:
-        """All, of all tenants."""
-        return await all_rows(self._database, SecretRow, "secrets")
+        """All of the tenants of this shard."""
+        return await all_rows(self._database, SecretRow, "secrets", shard=self._database.shard)

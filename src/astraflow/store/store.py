@@ -163,6 +163,7 @@ class Store:
         self.list_users = identity.list_users
         self.put_data_key = secrets.put_data_key
         self.data_keys = secrets.data_keys
+        self.data_keys_of_site = secrets.data_keys_of_site
         self.put_secret = secrets.put_secret
         self.delete_secret = secrets.delete_secret
         self.secrets = secrets.secrets

@@ -28,7 +28,7 @@ async def test_a_secret_and_its_key_are_kept_and_replaced(backend: Backend) -> N
         await desk.store.put_data_key(desk.claim, KEY)
         await desk.store.put_secret(desk.claim, SECRET)
         await desk.store.put_secret(desk.claim, other)
-        assert await desk.store.data_keys() == [KEY]
+        assert await desk.store.data_keys() == [KEY] == await desk.store.data_keys_of_site()
         assert await desk.store.secrets() == [SECRET, other]
         await desk.store.put_data_key(desk.claim, again)
         await desk.store.put_secret(desk.claim, newer)

@@ -25,6 +25,7 @@ MAY_SCAN = {
     "pools",
     "good_tokens",
     "data_keys",
+    "data_keys_of_site",
     "secrets",
     "tenants",
     "all_tenants",
@@ -52,6 +53,8 @@ MAY_SCAN = {
     "all_tables",
     "forget_sequence",
     "restart_shards",
+    "gather_lanes",
+    "divided_tenant",
     "all_resources",
     "blobs_of_resources",
 }

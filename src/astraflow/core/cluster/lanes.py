@@ -1,9 +1,9 @@
 """Lanes: a tenant that one engine cannot serve has several, each in a shard of its own.
 
 Rule 1: lane 0 is the *home* of a tenant. It runs everything that needs one engine for the whole tenant: what has a
-        concurrency key or an affinity key, asks for a part of a machine, uses secrets, waits for a person, or needs a
-        package that no worker of another lane has. Triggers start their runs there. Only the home refuses a definition:
-        another lane may not know yet what was published a moment ago.
+        concurrency key or an affinity key, asks for a part of a machine, uses secrets (a signed signal does), waits for
+        a person, or needs a package that no worker of another lane has. Triggers start their runs there. Only the home
+        refuses a definition: another lane may not know yet what was published a moment ago.
 Rule 2: a run stays in its lane for life, and so do its re-runs. What it uses by reference decides its lane.
 Rule 3: a request with an idempotency key goes to the lane that the key says, so that whoever repeats it meets the run.
         Which lane a key belongs to is stored before the run is accepted: the first one counts. A new lane takes runs
@@ -26,6 +26,8 @@ from astraflow.core.workflow.plan import Feature, Plan, walk_nodes
 
 if TYPE_CHECKING:
     from random import Random
+
+    from astraflow.core.workflow.plan import ControlStep
 
 HOME_LANE: Final = 0
 
@@ -100,9 +102,14 @@ def needs_home(plan: Plan) -> bool:
         or node.affinity is not None
         or node.resources is not None
         or node.secrets
-        or (node.control is not None and node.control.approval is not None)
+        or (node.control is not None and _control_needs_home(node.control))
         for node in walk_nodes(plan)
     )
+
+
+def _control_needs_home(control: ControlStep) -> bool:
+    is_signed = control.signal is not None and control.signal.secret_ref is not None
+    return is_signed or control.approval is not None
 
 
 def packages_of(plan: Plan) -> set[tuple[str, str]]:

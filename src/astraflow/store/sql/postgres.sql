@@ -127,6 +127,9 @@ ON CONFLICT (node_id) DO UPDATE SET seen_at = clock_timestamp(), url = excluded.
 -- This one, and those that have ended long ago.
 DELETE FROM nodes WHERE node_id = :node_id OR seen_at < clock_timestamp() - make_interval(hours => 1)
 
+-- name: master_ids
+SELECT DISTINCT master_id FROM data_keys ORDER BY master_id
+
 -- name: add_shards
 INSERT INTO shards (shard, owner, epoch, commit_number, writer, leased_until, held_bytes)
 SELECT number, '', 0, 0, 0, '-infinity', 0 FROM generate_series(0, CAST(:count AS bigint) - 1) AS number

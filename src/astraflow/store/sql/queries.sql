@@ -451,10 +451,17 @@ SELECT {UserRow} FROM users WHERE tenant = :tenant AND name > :after ORDER BY na
 DELETE FROM users WHERE tenant = :tenant AND name = :name
 
 -- name: data_keys
+SELECT {DataKeyRow} FROM data_keys
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = data_keys.tenant AND l.lane = 0), 0) = :shard
+ORDER BY key_id
+
+-- name: data_keys_of_site
 SELECT {DataKeyRow} FROM data_keys ORDER BY key_id
 
 -- name: secrets
-SELECT {SecretRow} FROM secrets ORDER BY tenant, name
+SELECT {SecretRow} FROM secrets
+WHERE coalesce((SELECT l.shard FROM lanes AS l WHERE l.tenant = secrets.tenant AND l.lane = 0), 0) = :shard
+ORDER BY tenant, name
 
 -- name: delete_secret
 DELETE FROM secrets WHERE tenant = :tenant AND name = :name

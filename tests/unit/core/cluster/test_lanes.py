@@ -18,6 +18,7 @@ from astraflow.core.cluster.lanes import (
     tenant_of_lane,
 )
 from astraflow.core.workflow.amounts import Amounts
+from astraflow.core.workflow.definition import Signal
 from astraflow.core.workflow.plan import AffinityHint, BodyStep, ControlStep, Feature
 from tests.unit.plans import make_plan
 
@@ -62,10 +63,12 @@ def test_of_two_lanes_the_one_where_less_waits_is_taken() -> None:
         {"affinity": AffinityHint("k", "sticky")},
         {"secrets": ("token",)},
         {"resources": Amounts(milli_cpu=1000)},
+        {"control": ControlStep(signal=Signal("done", secret_ref="of-sender"))},
     ],
 )
 def test_what_one_engine_must_know_goes_home(fields: dict[str, Any]) -> None:
     assert not needs_home(make_plan(2))
+    assert not needs_home(make_plan(1, nodes={0: {"control": ControlStep(signal=Signal("done"))}}))
     assert needs_home(make_plan(2, nodes={1: fields}))
     inside = BodyStep(plan=make_plan(1, nodes={0: fields}))
     assert needs_home(make_plan(2, nodes={0: {"control": ControlStep(body=inside)}}))
