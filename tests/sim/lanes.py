@@ -372,6 +372,9 @@ class LaneWorker(WorkerProcess):
         self.world.after(0.5, self._installed, install)
 
     def _installed(self, install: business.PkgInstall) -> None:
+        if self.is_paused:  # a frozen process installs nothing
+            self.world.after(0.5, self._installed, install)
+            return
         package = control.RegisteredPackage(install.name, install.version, "installed")
         if package not in self.machine.packages:
             self.machine.packages = (*self.machine.packages, package)
