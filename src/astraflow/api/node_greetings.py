@@ -61,16 +61,11 @@ class NodeGreetings:
         Raises:
             Refused: they have another secret, another master key, or the address of this node; or what is stored is
                 encrypted with another master key.
+            StoreError: it does not answer.
         """
         cluster = self._node.cluster
-        await cluster.open()
-        try:
-            stored = await cluster.master_ids()
-            others = [one for one in await cluster.nodes() if one.is_live]
-        except errors.StoreError:
-            return  # the node says why as it begins to look
-        finally:
-            await cluster.close()
+        stored = await cluster.master_ids()
+        others = [one for one in await cluster.nodes() if one.is_live]
         for master_id in stored if self._master_keys else ():
             if master_id not in self._master_keys:
                 raise _other_keys(other_master_key(master_id, self._master_keys))

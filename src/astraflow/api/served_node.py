@@ -103,9 +103,8 @@ class ServedNode:
     async def run(self) -> None:
         beside: list[asyncio.Task[None]] = []
         try:
-            await self._greetings.check()
             beside += map(asyncio.create_task, (self._followed.run(), self._greetings.run()))
-            await self._node.run()
+            await self._node.run(self._greetings.check)
         finally:
             for task in beside:
                 task.cancel()

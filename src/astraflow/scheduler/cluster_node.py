@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -278,15 +278,16 @@ class ClusterNode:
 
     # -- its life ---------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Serve until cancelled.
+    async def run(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Serve until cancelled. `check`: whether this node may join the others.
 
         Raises:
             StoreError: the store cannot be used, and waiting will not help.
+            Refused: it may not.
         """
         self._add(HOME_SHARD)  # what is of the process is answered before the store is there
         await self.cluster.open()
-        looking = asyncio.create_task(self._keep_looking())
+        looking = asyncio.create_task(self._keep_looking(check))
         try:
             await asyncio.wait((looking, self._failed), return_when=asyncio.FIRST_COMPLETED)
             await (self._failed if self._failed.done() else looking)
@@ -329,8 +330,9 @@ class ClusterNode:
     async def _leave(self) -> None:
         """Give all shards back, and say that this node is gone."""
         self._is_leaving = True
-        with suppress(errors.StoreError):
-            await self._renew()
+        if self._has_joined:
+            with suppress(errors.StoreError):
+                await self._renew()
         await self._give_all()
         with suppress(errors.StoreError):
             await self.cluster.remove_node(self.node_id)
@@ -343,10 +345,13 @@ class ClusterNode:
             self.node_id, self.url, is_leaving=self._is_leaving, loads=self._loads()
         )
 
-    async def _keep_looking(self) -> None:
-        was_there = True
+    async def _keep_looking(self, check: Callable[[], Awaitable[None]]) -> None:
+        is_checked, was_there = False, True
         while True:
             try:
+                if not is_checked:
+                    await check()
+                    is_checked = True
                 await self._look()
                 was_there = True
             except errors.StoreError as error:
