@@ -50,15 +50,14 @@ class NodeRequest(NamedTuple):
     method: str
     target: bytes
     headers: Headers
-    """With `content-length`, or the body is sent in chunks."""
+    """All that are sent: none is added but that of a body in chunks, which has no `content-length`."""
     body: bytes = b""
     """The whole of it, or how it begins."""
     rest: AsyncIterator[bytes] | None = None
 
-    def head(self, host: bytes) -> bytes:
+    @property
+    def head(self) -> bytes:
         lines = [b"%b %b HTTP/1.1" % (self.method.encode(), self.target)]
-        if not any(name == b"host" for name, _ in self.headers):
-            lines.append(b"host: " + host)
         lines += [name + b": " + value for name, value in self.headers]
         if self.length is None:
             lines.append(b"transfer-encoding: chunked")
@@ -117,8 +116,8 @@ class NodeConnections:
             loop = asyncio.get_running_loop()
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(parts.netloc.encode()), parts.hostname or "",
-                    parts.port or (443 if is_tls else 80), ssl=self._trust if is_tls else None,
+                    _Connection, parts.hostname or "", parts.port or (443 if is_tls else 80),
+                    ssl=self._trust if is_tls else None,
                 )  # fmt: skip
         except (OSError, ValueError) as error:
             raise CannotConnect(f"{url}: {type(error).__name__}: {error}") from error
@@ -164,7 +163,7 @@ class Exchange:
 
     def _start(self, request: NodeRequest) -> None:
         length = request.length
-        begin = request.head(self._connection.host)
+        begin = request.head
         begin += _chunk(request.body) if length is None else request.body
         left = None if length is None else length - len(request.body)
         if request.rest is None:
@@ -281,8 +280,7 @@ class Exchange:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, host: bytes) -> None:
-        self.host = host
+    def __init__(self) -> None:
         self.writable = asyncio.Event()
         self.writable.set()
         self._transport: asyncio.Transport
