@@ -20,7 +20,7 @@ from tests.e2e.test_versions import SIX, clashing, write_package
 from tests.processes.command_line import astra
 from tests.processes.postgres import ask, postgres_server
 from tests.processes.rest import TOKEN, Rest
-from tests.processes.system import System, port_of
+from tests.processes.system import SECRET, System, port_of
 from tests.processes.waiting import until
 
 LANES_OF_RUNS = (
@@ -349,5 +349,12 @@ def test_lanes_are_set_and_shown_by_the_command_line(site: Site, tmp_path: Path)
     shown = done.json["lanes"]
     assert [(one["lane"], one["state"]) for one in shown] == [(0, "open"), (1, "open"), (2, "open")]
     assert len({one["shard"] for one in shown}) == 3
+    store = {
+        "ASTRA_SCHEDULER_DATABASE_URL": site.system.database_url or "",
+        "ASTRA_SCHEDULER_SECRET": SECRET,
+    }
+    served = astra("db", "nodes", "--json", cwd=tmp_path, **store).json["nodes"]
+    names = sorted(name for one in served for name in one["tenants"])
+    assert names == ["default", "default/1", "default/2"]
     done = astra("tenants", "lanes", "default", "17", cwd=tmp_path, **environ)
     assert done.code != 0 and "not enough" in done.err, done.err

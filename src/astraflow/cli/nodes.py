@@ -195,11 +195,11 @@ async def _find_shard(cluster: StoredCluster, shard: int, code: errors.Code) -> 
 async def _look(url: str) -> dict[str, list[dict[str, Any]]]:
     """The nodes, and the shards of which there is more to say."""
     async with _opened(url) as cluster:
-        tenants: dict[int, list[str]] = {HOME_SHARD: [SITE_TENANT]}
+        tenants: dict[int, list[str]] = {}
         lanes = await cluster.lanes()
-        for row in await cluster.tenants():
-            for one in lanes.get(row, (LaneSeen(HOME_LANE, HOME_SHARD),)):
-                tenants.setdefault(one.shard, []).append(lane_name(row, one.lane))
+        for name in {SITE_TENANT, *await cluster.tenants()}:
+            for one in lanes.get(name, (LaneSeen(HOME_LANE, HOME_SHARD),)):
+                tenants.setdefault(one.shard, []).append(lane_name(name, one.lane))
         shards = await cluster.shards()
         return {
             "nodes": [_shown(node, shards, tenants) for node in await cluster.nodes()],
