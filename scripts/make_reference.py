@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from astraflow.api.app import ROUTES
+from astraflow.api.routes import Place
 from astraflow.config import SchedulerSettings, WorkerSettings, described
 from astraflow.core.errors import CATALOGUE
 from astraflow.core.expressions.functions import FUNCTIONS
@@ -92,6 +93,22 @@ def authorization_page() -> str:
         said = "of the site" if access.is_site else "yes"
         cells += [said if access.allows(role) else "" for role in roles]
         lines.append(f"| `{action}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def routing_page() -> str:
+    """Which scheduler answers a request, from the declarations of the routes."""
+    lines = [
+        "# Where a request is answered",
+        "",
+        "[Several schedulers](../guides/several-schedulers.md) share a store, and any of them takes any",
+        "request. One that does not serve the tenant of a request, or its lane, passes it on to the one",
+        "that does. Of a tenant with several lanes each request belongs to one, by what it names:",
+    ]
+    for place in Place:
+        actions = [route.action for route in ROUTES if route.place is place]
+        lines += ["", f"## {place.value[0].upper()}{place.value[1:]}", ""]
+        lines += [f"- `{action}`" for action in actions]
     return "\n".join(lines) + "\n"
 
 
@@ -230,6 +247,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "fleet-states.md": fleet_states_page,
     "frames.md": frames_page,
     "authorization.md": authorization_page,
+    "routing.md": routing_page,
     "expressions.md": expressions_page,
     "session-states.md": session_states_page,
     "task-states.md": task_states_page,

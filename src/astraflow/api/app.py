@@ -42,7 +42,7 @@ from astraflow.api.rerun_routes import RerunEndpoints
 from astraflow.api.resource_routes import ResourceEndpoints
 from astraflow.api.responses import REQUEST_ID, Response, problem_response
 from astraflow.api.router import Router
-from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, routes_of
+from astraflow.api.routes import Endpoint, Endpoints, Place, Route, Services, Timing, routes_of
 from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.scope_routes import ScopeEndpoints
 from astraflow.api.secret_routes import SecretEndpoints
@@ -70,8 +70,6 @@ from astraflow.scheduler.service import Scheduler
 from astraflow.web import DIST
 
 MAX_PATH_BYTES: Final = 2_048
-ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
-"""What works while the scheduler does not serve: it starts, another one serves, or its store does not respond."""
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _READING: Final = ("GET", "HEAD")
 
@@ -163,7 +161,7 @@ class Application:
                     route,
                     getattr(part, route.endpoint),
                     QueryDecoder(route.query),
-                    route.path in ALWAYS,
+                    route.place is Place.HERE,
                     route.method not in ("GET", "HEAD") and route.action not in NOT_AUDITED,
                 )
                 self._router.add(route.method, route.path, target, is_deep=route.is_deep)

@@ -1,8 +1,8 @@
 """The front of a node: any node takes any request, and has it answered by the node that owns the shard of its tenant.
 
-Where a route is answered:
-    here            health, readiness, metrics and the web app: they are of this process
-    the owner       everything else, by the tenant of the request (`tenant_finder`)
+Where a request is answered, by the declaration of its route (`routes.Place`):
+    here            health, readiness and metrics are of this process, and so is the web app
+    the owner       everything else, by the tenant of the request (`tenant_finder`) and its lane (`lane_finder`)
 
 A node that owns the shard answers itself. Another passes the request on, once (`hop`). An event stream is opened by the
 owner, and served here (`stream_grants`).
@@ -16,10 +16,12 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from astraflow.api.app import ROUTES
 from astraflow.api.hop import ANSWERED, CameFrom, Hops, Outcome
 from astraflow.api.kept_body import ClientLeft, KeptBody, LargeBodies
 from astraflow.api.lane_finder import LaneAnswer, LaneFinder
 from astraflow.api.responses import REQUEST_ID, json_response, problem_response
+from astraflow.api.routes import Place
 from astraflow.api.stream_grants import GRANT, GRANT_HEADER, BadGrant, decode_grant
 from astraflow.api.tenant_finder import TenantFinder
 from astraflow.core import errors
@@ -49,7 +51,8 @@ LATER_S: Final = 0.25
 """Between the tries after those: each request asks an owner that takes long to start a few times a second."""
 MAX_LANE_MOVES: Final = 4
 """So often one lane may name another as the right one."""
-_HERE: Final = ("/healthz", "/metrics")
+_HERE: Final = frozenset(route.path for route in ROUTES if route.place is Place.HERE) - {"/readyz"}
+"""Answered by the application of the home shard, whether or not it is served here; `/readyz` is about the node."""
 _TENANTS: Final = "/api/v1/tenants"
 _NAME: Final = re.compile(TENANT_NAME)
 

@@ -3,21 +3,24 @@
 What is found here is where to ask first. Whether it was right is decided there (`scheduler.lane_rules`): a lane that is
 not the right one refuses with 421 and names the right one.
 
-Rule 1: what is about one run goes to the lane of the run, and what is about one resource to the lane of the resource.
+Rule 1: the declaration of a route says by what its lane is found (`routes.Place`): by the run or the resource that the
+        request names, or not at all; then it goes home.
 Rule 2: a new run goes to the lane of its idempotency key, or to one with few waiting tasks. What was sent there since
         its owner last said how much waits counts, too: else a burst of runs would all go one way.
-Rule 3: everything else goes home.
+Rule 3: what is no route goes home, and so does what names nothing that is known: there it is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from astraflow.api.app import ROUTES
+from astraflow.api.router import Router
+from astraflow.api.routes import Place, Route
 from astraflow.api.unchecked import grant_body, query_value
 from astraflow.core.cluster.lanes import HOME_LANE, lane_of_key, lighter_lane, open_lanes
 from astraflow.core.ids import RunId
@@ -32,13 +35,6 @@ MAX_KNOWN: Final = 100_000
 """Runs whose lane is remembered: about 20 MB. It never changes."""
 MAX_ID_CHARS: Final = 256
 MAX_REFUSAL_BYTES: Final = 64 * 1024
-_API: Final = "/api/v1"
-_RUNS: Final = f"{_API}/runs"
-_OF_RUNS: Final = (f"{_RUNS}/", f"{_API}/signals/", f"{_API}/scheduler/runs/")
-_MANY: Final = frozenset({"cancel", "rerun"})
-"""Of the paths below `/runs`, those that are about many runs."""
-_OF_RESOURCES: Final = (f"{_API}/resources/", f"{_API}/artifacts/")
-_UPLOADS: Final = f"{_API}/uploads/"
 
 
 class _UploadGrant(msgspec.Struct):
@@ -46,6 +42,16 @@ class _UploadGrant(msgspec.Struct):
 
 
 _decode_grant: Final = msgspec.json.Decoder(_UploadGrant).decode
+
+
+def _router() -> Router[Route]:
+    made: Router[Route] = Router()
+    for route in ROUTES:
+        made.add(route.method, route.path, route, is_deep=route.is_deep)
+    return made
+
+
+_ROUTER: Final = _router()
 
 
 class _Sent:
@@ -70,24 +76,21 @@ class LaneFinder:
 
     def is_guess(self, scope: Scope) -> bool:
         """Whether the lane that is found may be the wrong one. What is stored has its lane for life."""
-        return bool(scope["method"] == "POST" and scope["path"].rstrip("/") == _RUNS)
+        return _asked(scope).place is Place.NEW_RUN
 
     async def find(self, tenant: str, scope: Scope) -> int:
         """Raises: StoreError."""
-        lanes = self._node.lanes_of(tenant)
-        if len(lanes) == 1:
+        if len(self._node.lanes_of(tenant)) == 1:
             return HOME_LANE
-        if self.is_guess(scope):
+        asked = _asked(scope)
+        if asked.place is Place.NEW_RUN:
             return self._of_new(tenant, scope)
-        path = scope["path"].rstrip("/")
-        run_id = _run_of(path) or query_value(scope, "runId")
-        if run_id:
-            return await self._of_run(tenant, run_id)
-        resource_id = _resource_of(path)
-        if resource_id and len(resource_id) <= MAX_ID_CHARS:
-            found = await self._cluster.lanes_of_resource(tenant, resource_id)
-            return found[0] if found else HOME_LANE
-        return HOME_LANE
+        if not asked.name or len(asked.name) > MAX_ID_CHARS or not asked.name.isprintable():
+            return HOME_LANE
+        if asked.place is Place.RUN:
+            return await self._of_run(tenant, asked.name)
+        found = await self._cluster.lanes_of_resource(tenant, asked.name)
+        return found[0] if found else HOME_LANE
 
     def _of_new(self, tenant: str, scope: Scope) -> int:
         lanes = open_lanes(self._node.lanes_of(tenant))
@@ -108,8 +111,6 @@ class LaneFinder:
         if known is not None:
             self._known.move_to_end(run_id)
             return known
-        if len(run_id) > MAX_ID_CHARS or not run_id.isprintable():
-            return HOME_LANE  # where it is not found
         found = await self._cluster.lane_of_run(tenant, RunId(run_id))
         if found is None:
             return HOME_LANE
@@ -119,25 +120,36 @@ class LaneFinder:
         return found
 
 
-def _run_of(path: str) -> str | None:
-    for prefix in _OF_RUNS:
-        if path.startswith(prefix):
-            found = unquote(path.removeprefix(prefix).partition("/")[0])
-            is_many = prefix == _OF_RUNS[0] and found in _MANY
-            return None if is_many else found
-    return None
+class _Asked(NamedTuple):
+    """By what the lane of a request is found."""
+
+    place: Place
+    name: str = ""
+    """Of the run or the resource."""
 
 
-def _resource_of(path: str) -> str | None:
-    for prefix in _OF_RESOURCES:
-        if path.startswith(prefix):
-            return unquote(path.removeprefix(prefix))
-    if not path.startswith(_UPLOADS):
-        return None
+def _asked(scope: Scope) -> _Asked:
+    found = _ROUTER.find(scope["path"], scope["method"])
+    if found is None:
+        return _Asked(Place.HOME)
+    route, params = found
+    match route.place:
+        case Place.RUN:
+            return _Asked(Place.RUN, next(iter(params.values()), query_value(scope, "runId") or ""))
+        case Place.RESOURCE:
+            return _Asked(Place.RESOURCE, scope["path"].removeprefix(route.path.partition("{")[0]))
+        case Place.UPLOAD:
+            return _Asked(Place.UPLOAD, _resource_of(params["token"]))
+        case other:
+            return _Asked(other)
+
+
+def _resource_of(grant: str) -> str:
+    """The resource that a signed URL is for; empty if it is none."""
     try:
-        return _decode_grant(grant_body(path.removeprefix(_UPLOADS))).resource_id
+        return _decode_grant(grant_body(grant)).resource_id
     except msgspec.DecodeError:
-        return None
+        return ""
 
 
 class LaneAnswer:

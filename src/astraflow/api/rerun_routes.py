@@ -11,7 +11,7 @@ from msgspec import UNSET
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.requests import Request, check_values, decode_json
 from astraflow.api.responses import json_response
-from astraflow.api.routes import Endpoints, Reply, route
+from astraflow.api.routes import Endpoints, Place, Reply, route
 from astraflow.api.run_routes import (
     KEY_HEADER,
     RUNS,
@@ -91,7 +91,7 @@ class RerunEndpoints(Endpoints):
         return json_response(view, 202, [(b"location", f"{RUNS}/{view.run_id}".encode())])
 
     @route("GET", f"{RUNS}/{{first}}/compare/{{second}}", READ, "compareRuns",
-           "compare two runs node by node", tag="runs", replies=RunComparison)  # fmt: skip
+           "compare two runs node by node", tag="runs", replies=RunComparison, place=Place.RUN)  # fmt: skip
     async def compare(self, request: Request[NoQuery]) -> AsgiApp:
         first, second = [
             side_of(

@@ -11,7 +11,7 @@ from astraflow.api.asgi import AsgiApp
 from astraflow.api.downloads import RANGE_HEADERS, Download, download_response, file_replies
 from astraflow.api.requests import Request, decode_json
 from astraflow.api.responses import NO_CONTENT, json_response
-from astraflow.api.routes import FILE, Endpoints, Reply, route
+from astraflow.api.routes import FILE, Endpoints, Place, Reply, route
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.resources import (
@@ -70,13 +70,13 @@ class ResourceEndpoints(Endpoints):
         return json_response(ResourcePage(items=[_view(row) for row in page], next_cursor=cursor))
 
     @route("GET", _RESOURCE, READ, "getResource", "show a resource", tag="resources",
-           query=OfWorker, replies=Resource, is_deep=True)  # fmt: skip
+           query=OfWorker, replies=Resource, is_deep=True, place=Place.RESOURCE)  # fmt: skip
     async def show(self, request: Request[OfWorker]) -> AsgiApp:
         return json_response(_view(await self._find(request, RESOURCES)))
 
     @route("PATCH", _RESOURCE, OPERATE, "extendResource", "keep a resource for so long from now",
            tag="resources", query=OfWorker, body=Extension, replies=Resource,
-           is_deep=True)  # fmt: skip
+           is_deep=True, place=Place.RESOURCE)  # fmt: skip
     async def extend(self, request: Request[OfWorker]) -> AsgiApp:
         found = await self._find(request, RESOURCES)
         ttl_s = decode_json(await request.json_body(), _extension).ttl_seconds
@@ -87,7 +87,7 @@ class ResourceEndpoints(Endpoints):
 
     @route("DELETE", _RESOURCE, OPERATE, "closeResource", "tell the worker to remove a resource",
            tag="resources", query=OfWorker, replies={204: Reply("The worker is told.")},
-           is_deep=True)  # fmt: skip
+           is_deep=True, place=Place.RESOURCE)  # fmt: skip
     async def close(self, request: Request[OfWorker]) -> AsgiApp:
         resource_id = request.rest_of_path(f"{RESOURCES}/")
         await self._scheduler.resources.close(
@@ -105,7 +105,7 @@ class ResourceEndpoints(Endpoints):
 
     @route("POST", _ARTIFACT, READ, "shareArtifact", "make a signed URL for an hour",
            tag="artifacts", text=_COPIED, query=OfWorker, replies=ArtifactLink,
-           is_deep=True)  # fmt: skip
+           is_deep=True, place=Place.RESOURCE)  # fmt: skip
     async def share(self, request: Request[OfWorker]) -> AsgiApp:
         row = await self._exported(request)
         copy = _copy(row)
@@ -121,11 +121,11 @@ class ResourceEndpoints(Endpoints):
 
     @route("GET", _ARTIFACT, READ_OR_SIGNED, "getArtifact", "download an artifact, or a part of it",
            tag="artifacts", text=_COPIED, query=DownloadArtifact, headers=RANGE_HEADERS,
-           replies=file_replies(FILE), is_deep=True)  # fmt: skip
+           replies=file_replies(FILE), is_deep=True, place=Place.RESOURCE)  # fmt: skip
     @route("HEAD", _ARTIFACT, READ_OR_SIGNED, "headArtifact",
            "the size and the digest of an artifact", tag="artifacts", query=DownloadArtifact,
            headers=RANGE_HEADERS, replies={200: Reply("Both, as headers.")},
-           is_deep=True)  # fmt: skip
+           is_deep=True, place=Place.RESOURCE)  # fmt: skip
     async def download(self, request: Request[DownloadArtifact]) -> AsgiApp:
         is_allowed = request.is_authenticated
         row = await (self._exported(request) if is_allowed else self._open_signed(request))
@@ -161,7 +161,7 @@ class ResourceEndpoints(Endpoints):
 
     @route("PUT", "/api/v1/uploads/{token}", SIGNED, "uploadArtifact",
            "the upload of a worker that was asked for a resource", tag="artifacts", body=FILE,
-           replies={201: Reply("It is stored.", Uploaded)})  # fmt: skip
+           replies={201: Reply("It is stored.", Uploaded)}, place=Place.UPLOAD)  # fmt: skip
     async def upload(self, request: Request[NoQuery]) -> AsgiApp:
         try:
             signed = self._copies.open_upload(request.params["token"])

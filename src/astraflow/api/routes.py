@@ -1,11 +1,12 @@
 """What a route is: a method and a path, who may use it, what it takes and returns, and the endpoint that does it.
 
 A route is declared once, above its endpoint. The router, the authorization, the decoding of the query and OpenAPI are
-made from this declaration.
+made from this declaration, and so is which lane of a tenant is asked first (`lane_finder`).
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -78,6 +79,18 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+class Place(enum.Enum):
+    """Where a request is answered: by the scheduler of one lane of its tenant, or by whichever is asked."""
+
+    HOME = "the home lane"
+    RUN = "the lane of the run"
+    """The run is the first parameter of the path, or `runId` of the query; a request without one goes home."""
+    NEW_RUN = "a lane that is chosen for the run"
+    RESOURCE = "the lane of the resource"
+    UPLOAD = "the lane of the resource that the signed URL is for"
+    HERE = "the scheduler that is asked"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One action of the API."""
@@ -98,6 +111,7 @@ class Route:
     is_body_required: bool
     is_deep: bool
     """Its one parameter is all the rest of the path, slashes included."""
+    place: Place
     endpoint: str
     """The name of the method that does it."""
 
@@ -122,8 +136,10 @@ def route(
     body: Any = None,
     is_body_required: bool = True,
     is_deep: bool = False,
+    place: Place | None = None,
 ) -> Callable[[Method], Method]:
-    """Declare the route of an endpoint. `replies` may be the struct of the one response, which then has status 200."""
+    """Declare the route of an endpoint. `replies` may be the struct of the one response, which then has status 200.
+    What names a run is answered in its lane, and all else at home, unless `place` says otherwise."""
 
     def declare(endpoint: Method) -> Method:
         declared = Route(
@@ -140,12 +156,17 @@ def route(
             body=body,
             is_body_required=is_body_required,
             is_deep=is_deep,
+            place=place or (Place.RUN if _names_run(path, query) else Place.HOME),
             endpoint=endpoint.__name__,
         )
         endpoint.__dict__.setdefault("routes", []).append(declared)
         return endpoint
 
     return declare
+
+
+def _names_run(path: str, query: type[Query]) -> bool:
+    return "{runId}" in path or "run_id" in query.__struct_fields__
 
 
 def _usual(struct: type) -> Reply:

@@ -16,7 +16,7 @@ from astraflow.api.downloads import Streamed
 from astraflow.api.log_pages import MAX_SCANNED_EVENTS, fits, log_file, newest_lines
 from astraflow.api.requests import DEFINITION_BODY_BYTES, Request, check_values, decode_json
 from astraflow.api.responses import Response, json_response
-from astraflow.api.routes import Endpoints, Header, Reply, route
+from astraflow.api.routes import Endpoints, Header, Place, Reply, route
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.reused_results import ReusedFrom
@@ -96,6 +96,7 @@ class RunEndpoints(Endpoints):
         headers=(KEY_HEADER, TRACE_HEADER),
         body=RunRequest,
         replies={202: Reply("The run exists.", Accepted, headers={"Location": "Its path."})},
+        place=Place.NEW_RUN,
     )
     async def create(self, request: Request[NoQuery]) -> AsgiApp:
         key = idempotency_key(request)

@@ -8,7 +8,7 @@ from astraflow.api.asgi import AsgiApp
 from astraflow.api.docs_page import PAGE
 from astraflow.api.requests import Request
 from astraflow.api.responses import Response, json_response
-from astraflow.api.routes import Endpoints, Reply, route
+from astraflow.api.routes import Endpoints, Place, Reply, route
 from astraflow.api.sample_page import PAGE as SAMPLE
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
@@ -55,19 +55,20 @@ class SystemEndpoints(Endpoints):
         return json_response(view)
 
     @route("GET", "/healthz", PUBLIC, "getHealth", "check that the process lives", tag="system",
-           replies={200: Reply("It does.", Status)})  # fmt: skip
+           replies={200: Reply("It does.", Status)}, place=Place.HERE)  # fmt: skip
     async def health(self, request: Request[NoQuery]) -> AsgiApp:
         return json_response(Status(status="ok"))
 
     @route("GET", "/readyz", PUBLIC, "getReadiness", "check that it serves; a 503 says why not",
-           tag="system", replies={200: Reply("It does.", Status)})  # fmt: skip
+           tag="system", replies={200: Reply("It does.", Status)}, place=Place.HERE)  # fmt: skip
     async def readiness(self, request: Request[NoQuery]) -> AsgiApp:
         check_ready(self._scheduler)
         return json_response(Status(status="ready"))
 
     @route("GET", "/metrics", SCRAPE, "getMetrics",
            "metrics for Prometheus: those of the token's tenant (role metrics: of all tenants), and those of no tenant",
-           tag="system", replies={200: Reply("The metrics.", None, "text/plain")})  # fmt: skip
+           tag="system", replies={200: Reply("The metrics.", None, "text/plain")},
+           place=Place.HERE)  # fmt: skip
     async def metrics(self, request: Request[NoQuery]) -> AsgiApp:
         bearer = request.bearer
         of_one = None if sees_all_metrics(bearer.tenant, bearer.role) else bearer.tenant

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
+from astraflow.api.app import ROUTES
 from astraflow.api.lane_finder import LaneFinder, right_lane
+from astraflow.api.routes import Place, Route
 from astraflow.core.cluster.lanes import LaneSeen
 
 if TYPE_CHECKING:
@@ -94,26 +100,63 @@ async def test_a_key_always_goes_one_way_whatever_waits() -> None:
         assert len(set(asked)) == 1
 
 
-async def test_what_is_about_a_run_or_a_resource_goes_to_its_lane_and_all_else_home() -> None:
+def filled(route: Route, value: str) -> str:
+    """The path of a route with a value for each of its parameters."""
+    return re.sub(r"\{\w+\}", value, route.path)
+
+
+def upload_grant(resource_id: str) -> str:
+    body = bytes(32) + msgspec.json.encode({"resource_id": resource_id})
+    return base64.urlsafe_b64encode(body).decode().rstrip("=")
+
+
+async def test_each_route_is_answered_where_its_declaration_says() -> None:
     found = finder(Node())
-    for path in (
-        "/api/v1/runs/r1",
-        "/api/v1/runs/r1/cancel",
-        "/api/v1/signals/r1/x",
-        "/api/v1/resources/x",
-        "/api/v1/artifacts/x",
+    for route in ROUTES:
+        value = upload_grant("x") if route.place is Place.UPLOAD else "r1"
+        path = filled(route, value)
+        query = "runId=r1" if "{" not in path and route.place is Place.RUN else ""
+        wanted = 0 if route.place in (Place.HOME, Place.HERE) else 1
+        if route.place is Place.NEW_RUN:
+            continue
+        for spelled in (path, f"{path}/", f"/{path}"):
+            if route.is_deep and spelled != path:
+                continue  # slashes are part of the id
+            assert await find(found, route.method, spelled, query) == wanted, route.action
+
+
+def test_what_names_a_run_or_a_resource_is_answered_in_its_lane() -> None:
+    """The places of routes, and of those that come later."""
+    by_place = {place: {one.path for one in ROUTES if one.place is place} for place in Place}
+    named = {one.path for one in ROUTES if "{runId}" in one.path}
+    assert by_place[Place.RUN] == named | {
+        "/api/v1/events", "/api/v1/resources", "/api/v1/runs/{first}/compare/{second}",
+    }  # fmt: skip
+    assert by_place[Place.RESOURCE] == {"/api/v1/resources/{id}", "/api/v1/artifacts/{id}"}
+    assert by_place[Place.NEW_RUN] == {"/api/v1/runs"}
+    assert by_place[Place.UPLOAD] == {"/api/v1/uploads/{token}"}
+    assert by_place[Place.HERE] == {"/healthz", "/readyz", "/metrics"}
+
+
+async def test_what_names_nothing_that_is_known_goes_home() -> None:
+    found = finder(Node())
+    for method, path, query in (
+        ("GET", "/api/v1/runs/gone", ""),
+        ("GET", f"/api/v1/runs/{'x' * 300}", ""),
+        ("GET", "/api/v1/runs/a\x00b", ""),
+        ("PUT", "/api/v1/runs/r1", ""),
+        ("POST", "/api/v1/runs/cancel", ""),
+        ("GET", "/api/v1/events", ""),
+        ("GET", "/api/v1/events", "runId="),
+        ("GET", "/api/v1/events", "runId=gone"),
+        ("GET", "/api/v1/resources/", ""),
+        ("GET", f"/api/v1/resources/{'x' * 300}", ""),
+        ("PUT", "/api/v1/uploads/%", ""),
+        ("PUT", "/api/v1/uploads/" + upload_grant("")[:-2], ""),
+        ("GET", "/", ""),
+        ("GET", "", ""),
     ):
-        assert await find(found, "POST", path) == 1, path
-    assert await find(found, "GET", "/api/v1/events", "runId=r1") == 1
-    for path in (
-        "/api/v1/runs/gone",
-        "/api/v1/runs/cancel",
-        "/api/v1/workers",
-        "/api/v1/uploads/%",
-        "/",
-    ):
-        assert await find(found, "POST", path) == 0, path
-    assert await find(found, "GET", f"/api/v1/runs/{'x' * 300}") == 0
+        assert await find(found, method, path, query) == 0, (method, path, query)
 
 
 async def test_the_lane_of_a_run_is_asked_for_once() -> None:
