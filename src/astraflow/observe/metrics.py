@@ -65,8 +65,7 @@ class Counter(_Series):
     ) -> None:
         """`known`: the values of the one label, which are 0 from the start: a rate needs a first sample."""
         super().__init__(name, help, labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0}
-        self._values.update(((value,), 0) for value in known)
+        self._values = _at_zero(labels, known)
 
     def add(self, *key: str, by: float = 1) -> None:
         values = self._values
@@ -86,14 +85,22 @@ class Counter(_Series):
         return family
 
 
+def _at_zero(labels: Labels, known: Iterable[str]) -> dict[Labels, float]:
+    """What is said before anything has happened."""
+    return {(value,): 0 for value in known} if labels else {(): 0}
+
+
 class Gauge(_Series):
     """Goes up and down. One that is read from where it is kept (`follow`) costs nothing until a scrape."""
 
     __slots__ = ("_sources", "_values")
 
-    def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
+    def __init__(
+        self, name: str, help: str, labels: Labels = (), known: Iterable[str] = ()
+    ) -> None:
+        """`known`: the values of the one label, which are 0 until something else is said or followed."""
         super().__init__(name, help, labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0}
+        self._values: dict[Labels, float] = _at_zero(labels, known)
         self._sources: list[Callable[[], Mapping[Labels, float]]] = []
 
     def set(self, *key: str, to: float) -> None:
@@ -288,6 +295,7 @@ class Metrics:
             "astraflow_shards_parked",
             "shards whose work ends schedulers, of the whole site: parked or withheld",
             ("state",),
+            ("parked", "withheld"),
         )
         self.node_feeds = Gauge(
             "astraflow_node_feeds",

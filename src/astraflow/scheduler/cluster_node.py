@@ -491,6 +491,7 @@ class ClusterNode:
         error = running.exception()
         if error is not None:
             self._failed.set_exception(error)
+            self._failed.exception()  # it is known: `run` may have failed of the same, and not look
 
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""
