@@ -191,6 +191,8 @@ class Machine:
             self.world.sometimes("an attempt waited for room")
 
     def start_waiting(self) -> None:
+        if self.home.is_paused:  # a frozen process starts nothing
+            return
         limit = self.home.config.slots if self.limits_starts else 1_000
         while self._waiting and self.running() < limit:
             member, dispatch = self._waiting.pop(0)
@@ -252,6 +254,7 @@ class LaneWorker(WorkerProcess):
     def wake(self) -> None:
         for one in self.machine.members:
             WorkerProcess.wake(one)
+        self.machine.start_waiting()
 
     def drain(self) -> None:
         for one in self.machine.members:

@@ -15,6 +15,8 @@ Rule 6: with fewer slots than hungry lanes the slots go round: the lane that has
 Rule 7: a lane without a connection keeps its slots until a hungry lane wants them. Its scheduler can send nothing
         meanwhile, but counts with the old slots if the session goes on: so that session is given up (`take_given_up`),
         and a new one begins with the slots that are left.
+Rule 8: a lane that holds more than its goal, because a dispatch crossed a change, takes the idle slots of others. They
+        could not be used: all lanes together reach as many slots as there are.
 """
 
 from __future__ import annotations
@@ -210,7 +212,13 @@ class SlotDivision:
         for one in self._lanes.values():
             if one.is_ending:
                 one.goal = min(one.goal, one.held)
-        while self._give_unassigned() or self._feed_hungry() or self._go_round() or self._share():
+        while (
+            self._give_unassigned()
+            or self._cover_held()
+            or self._feed_hungry()
+            or self._go_round()
+            or self._share()
+        ):
             pass
         self._tell()
 
@@ -229,6 +237,15 @@ class SlotDivision:
         if takers:
             self._move(None, takers[0])
         return bool(takers)
+
+    def _cover_held(self) -> bool:
+        """Rule 8."""
+        over = max(self._lanes.values(), key=lambda one: one.held - one.goal)
+        giver = max(self._lanes.values(), key=lambda one: one.idle)
+        if over.held <= over.goal or giver.idle <= 0:
+            return False
+        self._move(giver, over)
+        return True
 
     def _feed_hungry(self) -> bool:
         """Rules 4 and 5."""
