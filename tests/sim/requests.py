@@ -13,6 +13,8 @@ from astraflow.core.workflow.amounts import NOTHING, Amounts
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from astraflow.core.workflow.plan import PlanNode
     from tests.sim.world import World
 
@@ -37,10 +39,13 @@ def ask_some(world: World, nodes: list[PlanNode]) -> None:
 
 
 class RequestChecker:
-    """I38: what the attempts that really run on a worker have asked for is never more than its machine has."""
+    """I38: what the attempts that really run on a worker have asked for is never more than its machine has. An attempt
+    whose stop a silent worker has not confirmed in time counts no more: its task has ended (PROTOCOL §5.7)."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, has_ended: Callable[[str], bool]) -> None:
+        """`has_ended`: whether a task has ended, by what is stored."""
         self._world = world
+        self._has_ended = has_ended
         self._running: dict[tuple[str, str], dict[tuple[str, int], Amounts]] = {}
 
     def on_start(self, worker: tuple[str, str], dispatch: business.Dispatch) -> None:
@@ -50,7 +55,8 @@ class RequestChecker:
         running = self._running.setdefault(worker, {})
         amounts = Amounts.of(asked.cpu, asked.memory_bytes, asked.gpu)
         running[dispatch.task_id, dispatch.attempt] = amounts
-        total = sum(running.values(), NOTHING)
+        counted = (one for (task_id, _), one in running.items() if not self._has_ended(task_id))
+        total = sum(counted, NOTHING)
         if not total.fits_in(_HAS):
             raise Violation("I38", f"worker {worker[1]} runs {running}: more than it has")
         self._world.sometimes("requests side by side" if len(running) > 1 else "a request")

@@ -43,7 +43,7 @@ class AttemptChecker:
         self.started: dict[tuple[str, int], None] = {}
         self.running: dict[str, dict[int, str]] = {}
         self.executions = 0
-        self.requests = RequestChecker(world)
+        self.requests = RequestChecker(world, self._has_ended)
 
     def on_start(self, worker: Worker, dispatch: business.Dispatch) -> None:
         name = (dispatch.task_id, dispatch.attempt)
@@ -87,6 +87,10 @@ class AttemptChecker:
             expected = scope.given["from"]  # what its map was given
         if given != expected:
             raise Violation("I9", f"{dispatch.task_id} was given {given}, not {expected}")
+
+    def _has_ended(self, task_id: str) -> bool:
+        task = self.state.tasks.get(self.state.place_of(task_id))
+        return task is not None and task.is_terminal
 
     def on_end(self, task_id: str, attempt: int) -> None:
         self.running.get(task_id, {}).pop(attempt, None)

@@ -7,6 +7,7 @@ epoch". It cannot know when the last owner heard of an attempt, but the worker's
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from astraflow.core.dispatch import AttemptLease
@@ -21,7 +22,7 @@ from astraflow.core.fleet.affinity import AffinityExpected
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import is_pool
-from astraflow.core.runs.commands import Restart
+from astraflow.core.runs.commands import Cancel, Restart
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.keys import affinity_of, concurrency_key
 from astraflow.core.runs.run import RunRecord
@@ -39,6 +40,7 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact], attempt_floor: in
     run.attempt_floor = attempt_floor
     assert not run.is_terminal, "only active runs are restored"
     view.runs.add(run)
+    left_s = inf
     if run.accepted.deadline_s is not None:
         left_s = _time_left(run.accepted.deadline_s, view.at - run.accepted.at)
         view.timers.set(view.now + left_s, DeadlineDue(run.run_id))
@@ -67,6 +69,8 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact], attempt_floor: in
         elif task.is_waiting and task.open_calls == 0:
             waiting.append(index)
     enqueue_all(view, run, waiting)
+    if left_s <= 0:  # at once: tasks are placed before time is let pass
+        view.decide(run, Cancel("", view.settings.cancel_grace_ms, "deadline"))
     return run
 
 

@@ -14,6 +14,7 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     RunFinished,
     StopRequested,
+    TaskCancelled,
     TaskFailed,
     TaskSucceeded,
 )
@@ -183,6 +184,17 @@ def test_a_run_has_what_is_left_of_its_time_after_a_restart(
         assert CancelRequested not in rig.new_kinds()
     rig.wait(0.2)
     assert rig.new_kinds()[0] is CancelRequested
+
+
+def test_a_run_whose_time_is_over_is_cancelled_before_anything_is_placed(rig: Rig) -> None:
+    """The first thing that a new owner does is to place what can be placed: time is let pass after that."""
+    rig.submit(make_plan(2), deadline_s=20.0)
+    rig.at += 60_000
+    rig.restart()
+    batch = rig.engine.take_batch(rig.now, rig.at)
+    assert batch is not None
+    kinds = [type(one.fact) for one in batch.facts]
+    assert kinds == [CancelRequested, TaskCancelled, TaskCancelled, RunFinished]
 
 
 def test_timeouts_and_deadlines_count_from_the_restart_on(rig: Rig) -> None:
