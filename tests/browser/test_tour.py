@@ -29,3 +29,11 @@ def test_the_first_steps_tick_themselves_off(person: Person, page: Page) -> None
     page.reload()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Get started")).to_be_hidden()
+
+
+def test_examples_that_are_still_to_come_are_a_list_too(person: Person, page: Page) -> None:
+    """Found where the machine was slow: people with a screen reader met a list without items."""
+    page.route("**/api/v1/examples", lambda _: None)  # it is never answered
+    page.reload()
+    expect(page.get_by_role("list", name="Examples").get_by_role("listitem")).to_have_count(6)
+    assert person.violations() == []

@@ -52,7 +52,11 @@ export function Examples({ onOpened }: { readonly onOpened: () => void }) {
       <ul className={classes.examples} aria-label={words.title}>
         {data === undefined &&
           error === null &&
-          [1, 2, 3, 4, 5, 6].map((one) => <Skeleton key={one} height={104} />)}
+          [1, 2, 3, 4, 5, 6].map((one) => (
+            <li key={one}>
+              <Skeleton height={104} />
+            </li>
+          ))}
         {data?.map((example) => (
           <li key={example.id}>
             <button type="button" className={classes.example} onClick={() => void open(example.id)}>
