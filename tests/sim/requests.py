@@ -42,10 +42,10 @@ class RequestChecker:
     """I38: what the attempts that really run on a worker have asked for is never more than its machine has. An attempt
     whose stop a silent worker has not confirmed in time counts no more: its task has ended (PROTOCOL §5.7)."""
 
-    def __init__(self, world: World, has_ended: Callable[[str], bool]) -> None:
-        """`has_ended`: whether a task has ended, by what is stored."""
+    def __init__(self, world: World, is_given_up: Callable[[str, int], bool]) -> None:
+        """`is_given_up`: whether an attempt has ended without a word of its worker, by what is stored."""
         self._world = world
-        self._has_ended = has_ended
+        self._is_given_up = is_given_up
         self._running: dict[tuple[str, str], dict[tuple[str, int], Amounts]] = {}
 
     def on_start(self, worker: tuple[str, str], dispatch: business.Dispatch) -> None:
@@ -55,7 +55,7 @@ class RequestChecker:
         running = self._running.setdefault(worker, {})
         amounts = Amounts.of(asked.cpu, asked.memory_bytes, asked.gpu)
         running[dispatch.task_id, dispatch.attempt] = amounts
-        counted = (one for (task_id, _), one in running.items() if not self._has_ended(task_id))
+        counted = (one for key, one in running.items() if not self._is_given_up(*key))
         total = sum(counted, NOTHING)
         if not total.fits_in(_HAS):
             raise Violation("I38", f"worker {worker[1]} runs {running}: more than it has")

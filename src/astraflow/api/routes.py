@@ -83,8 +83,8 @@ class Place(enum.Enum):
     """Where a request is answered: by the scheduler of one lane of its tenant, or by whichever is asked."""
 
     HOME = "the home lane"
-    RUN = "the lane of the run"
-    """The run is the first parameter of the path, or `runId` of the query; a request without one goes home."""
+    RUN = "the lane of the run; the home lane, if the request names none"
+    """The run is the first parameter of the path, or `runId` of the query."""
     NEW_RUN = "a lane that is chosen for the run"
     RESOURCE = "the lane of the resource"
     UPLOAD = "the lane of the resource that the signed URL is for"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from astraflow.core.protocol import business
-from astraflow.core.runs.facts import TaskDecided, TaskSucceeded
+from astraflow.core.runs.facts import TaskCancelled, TaskDecided, TaskFailed, TaskSucceeded
 from tests.sim.requests import RequestChecker
 from tests.sim.world import Violation
 
@@ -43,7 +43,7 @@ class AttemptChecker:
         self.started: dict[tuple[str, int], None] = {}
         self.running: dict[str, dict[int, str]] = {}
         self.executions = 0
-        self.requests = RequestChecker(world, self._has_ended)
+        self.requests = RequestChecker(world, self._is_given_up)
 
     def on_start(self, worker: Worker, dispatch: business.Dispatch) -> None:
         name = (dispatch.task_id, dispatch.attempt)
@@ -88,9 +88,13 @@ class AttemptChecker:
         if given != expected:
             raise Violation("I9", f"{dispatch.task_id} was given {given}, not {expected}")
 
-    def _has_ended(self, task_id: str) -> bool:
-        task = self.state.tasks.get(self.state.place_of(task_id))
-        return task is not None and task.is_terminal
+    def _is_given_up(self, task_id: str, attempt: int) -> bool:
+        run_id, task = self.state.place_of(task_id)
+        return any(
+            isinstance(one.fact, TaskFailed | TaskCancelled)
+            and (one.fact.task, one.fact.attempt, one.fact.confirmed) == (task, attempt, False)
+            for one in self.store.runs[run_id].facts
+        )
 
     def on_end(self, task_id: str, attempt: int) -> None:
         self.running.get(task_id, {}).pop(attempt, None)
